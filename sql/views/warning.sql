@@ -67,6 +67,14 @@ WHERE r.key = 'record_problems'
 UNION ALL
 SELECT
   '*',
+  'events-refused',
+  'Perfetto could not enable ' || r.value || ': what is made of them is'
+    || ' missing; run its recorder as root, on Android with a build that may'
+FROM raw_meta AS r
+WHERE r.key = 'refused_events'
+UNION ALL
+SELECT
+  '*',
   'command-failed',
   'the command that was recorded '
     || CASE r.key

@@ -133,6 +133,8 @@ class TraceBuilder:
     lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
     threads: dict[int, tuple[int, str]] = field(default_factory=dict)  # tid: process, name
     configured: tuple[str, ...] = ()  # ftrace_events of the configuration: "group/name"
+    failed: tuple[str, ...] = ()  # of these, what the recorder could not enable
+    unknown: tuple[str, ...] = ()  # and what the kernel does not have
     samples: list[Sample] = field(default_factory=list)
     cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
@@ -201,10 +203,12 @@ class TraceBuilder:
         return bytes(packet.SerializeToString())
 
     def _stats(self, phase: int) -> Iterator[bytes]:
-        if not self.cpu_stats:
+        if not (self.cpu_stats or self.failed or self.unknown):
             return
         packet = self._protos.TracePacket(trusted_packet_sequence_id=1, timestamp=1)
         packet.ftrace_stats.phase = phase + 1  # START_OF_TRACE, END_OF_TRACE
+        packet.ftrace_stats.failed_ftrace_events.extend(self.failed)
+        packet.ftrace_stats.unknown_ftrace_events.extend(self.unknown)
         for both in self.cpu_stats:
             packet.ftrace_stats.cpu_stats.add(**both[phase])
         yield packet.SerializeToString()

@@ -50,9 +50,9 @@ def load(
         raise _refused(trace, error) from error
 
 
-def ingest_facts(engine: TraceProcessor, source: Source, output: Path) -> None:
+def ingest_facts(engine: TraceProcessor, source: Source, output: Path, library: Library) -> None:
     """A database with everything but the events of a trace that the engine has loaded."""
-    _write(engine, source, output, [], [], Choice(), None, facts_only=True)
+    _write(engine, source, output, library.events(), [], Choice(), None, facts_only=True)
 
 
 def _refused(trace: Path | str, error: TraceProcessorError | str) -> InputError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -38,6 +38,7 @@ _PACKET_LOSS = ("traced_buf_trace_writer_packet_loss", "traced_buf_patches_faile
 # What convert calls a session of which it wrote a part.
 _PART = "part of a trace"
 _CONFIGURED = re.compile(r'\bftrace_events:\s*"([^"]*)"')
+_NAMED_EVENTS = 8  # of those that could not be enabled
 _DEVICE_NAME = re.compile(r"(?:\w+_)?dev")
 
 
@@ -67,10 +68,6 @@ class _Kind:
     is_loaded: bool
     keys: list[str] = field(default_factory=list)
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.system}:{self.name}" if self.system else self.name
-
 
 class Reader:
     """Reads one loaded trace."""
@@ -79,6 +76,7 @@ class Reader:
         self._engine = engine
         self._facts = facts
         self._references = references
+        self._failed = self._events_of(facts.failed)
         self._configured = self._read_config()
         self._odd_keys = 0  # events with names of fields that are no text
 
@@ -98,6 +96,7 @@ class Reader:
         self._engine.query(_ORDERED)
         kinds = self._kinds(globs, load_all)
         self._meta(out)
+        self._refused(out, kinds, globs, load_all)
         first, last = self._tasks(out)
         self._lost(out, first, last)
         for kind in kinds:
@@ -112,19 +111,43 @@ class Reader:
         out.end()
 
     def _read_config(self) -> set[tuple[str, str]]:
-        """The events that the recording asked for: those that are missing did not happen."""
+        """The events that the recorder enabled: those that are missing did not happen.
+
+        A configuration names all names of an event; the kernel has one of them.
+        """
         texts = self._engine.query(
             "SELECT str_value FROM metadata WHERE name = 'trace_config_pbtxt'"
         )
         asked = {name for row in texts for name in _CONFIGURED.findall(str(row["str_value"]))}
+        refused = self._failed | self._events_of(self._facts.unknown)
+        return {event for event in self._events_of(asked) if not _is_among(event, refused)}
+
+    def _events_of(self, entries: Iterable[str]) -> set[tuple[str, str]]:
+        """System and name for entries as of ftrace_events: "system/name", "system/*", "name"."""
         events = set()
-        for entry in asked:
+        for entry in entries:
             system, _, name = entry.rpartition("/")
             if name == "*" and system:
                 events |= {(system, event) for event in self._references.events_of(system)}
             elif name and "*" not in name:
                 events.add((system or self._references.system_of(name), name))
         return events
+
+    def _refused(
+        self, out: RecordStream, kinds: Sequence[_Kind], globs: Sequence[str], load_all: bool
+    ) -> None:
+        """Events that the kernel has, that are wanted, and that were not enabled."""
+        recorded = {(kind.system, kind.name) for kind in kinds}
+        names = sorted(
+            f"{system}:{name}" if system else name
+            for system, name in self._failed
+            if (load_all or _is_wanted(system, name, globs))
+            and not _is_among((system, name), recorded)
+        )
+        if (more := len(names) - _NAMED_EVENTS) > 0:
+            names[_NAMED_EVENTS:] = [f"{more} others"]
+        if names:
+            out.meta("refused_events", ", ".join(names))
 
     def _kinds(self, globs: Sequence[str], load_all: bool) -> list[_Kind]:
         rows = self._engine.query(
@@ -143,9 +166,7 @@ class Reader:
                 or self._references.system_of(name)
             )
             kind = _Kind(name, system, _int(row["records"]), load_all)
-            kind.is_loaded = load_all or any(
-                fnmatchcase(kind.full_name if ":" in glob else name, glob) for glob in globs
-            )
+            kind.is_loaded = load_all or _is_wanted(system, name, globs)
             kinds.append(kind)
         return kinds
 
@@ -233,7 +254,7 @@ class Reader:
                 out.lost(ts, cpu, count or None)
 
     def _event(self, out: RecordStream, kind: _Kind, progress: Progress, facts_only: bool) -> None:
-        if not kind.is_loaded:
+        if facts_only or not kind.is_loaded:
             event = out.event(kind.system, kind.name, kind.count)
             if facts_only:
                 self._labels(out, kind, event)
@@ -292,6 +313,19 @@ class Reader:
             f" WHERE f.name = {_quoted(kind.name)} ORDER BY a.key"
         )
         return list(dict.fromkeys([*known, *(str(row["key"]) for row in rows)]))
+
+
+def _is_wanted(system: str, name: str, globs: Sequence[str]) -> bool:
+    full_name = f"{system}:{name}" if system else name
+    return any(fnmatchcase(full_name if ":" in glob else name, glob) for glob in globs)
+
+
+def _is_among(event: tuple[str, str], events: set[tuple[str, str]]) -> bool:
+    """By system and name, by name alone where one of both has no system."""
+    system, name = event
+    if system:
+        return event in events or ("", name) in events
+    return any(other == name for _, other in events)
 
 
 def _long_bytes(machine: str) -> int | None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Perfetto trace holds and trace processor keeps to itself, read from its packets.
 
-The page size of the machine, the group of each generic event, where a CPU's buffer overran, and
-where the file was cut. Protobuf gets a description with these fields only, so it steps over the
-rest (protos/perfetto/trace: trace_packet, ftrace_event_bundle, system_info).
+The page size of the machine, the group of each generic event, which events could not be enabled,
+where a CPU's buffer overran, and where the file was cut. Protobuf gets a description with these
+fields only, so it steps over the rest (protos/perfetto/trace: trace_packet, ftrace_event_bundle,
+ftrace_stats, system_info).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _ZIP_MAGIC = b"PK\x03\x04"
 _MAX_PACKET_BYTES = 256 << 20
 _READ_BYTES = 1 << 20
 _MAX_GROUPS = 8192
+_MAX_REFUSED = 8192
 _MAX_GAPS = 1 << 20
 
 # message: (field, number, type, repeated); types of FieldDescriptorProto or a message here.
@@ -32,10 +34,15 @@ _INT64, _STRING, _BYTES = 3, 9, 12
 _SCHEMA: dict[str, list[tuple[str, int, int | str, bool]]] = {
     "Packet": [
         ("ftrace_events", 1, "Bundle", False),
+        ("ftrace_stats", 34, "Stats", False),
         ("system_info", 45, "SystemInfo", False),
         ("compressed_packets", 50, _BYTES, False),
     ],
     "SystemInfo": [("page_size", 6, _INT64, False), ("num_cpus", 8, _INT64, False)],
+    "Stats": [
+        ("unknown_ftrace_events", 6, _BYTES, True),
+        ("failed_ftrace_events", 7, _BYTES, True),
+    ],
     "Bundle": [
         ("cpu", 1, _INT64, False),
         ("lost_events", 3, _INT64, False),
@@ -72,6 +79,10 @@ class TraceFacts:
     cpus_count: int | None = None
     groups: dict[str, str] = field(default_factory=dict)  # name of a generic event: its system
     gaps: list[Gap] = field(default_factory=list)
+    # What was asked for and not recorded, as "system/name": the kernel has no such event; it has
+    # it, and the recorder could not enable it.
+    unknown: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     damage: str | None = None
 
 
@@ -109,6 +120,11 @@ def _take(
     for descriptor in told.ftrace_events.generic_event_descriptors:
         if descriptor.group_name and len(facts.groups) < _MAX_GROUPS:
             facts.groups.setdefault(descriptor.event_descriptor.name, descriptor.group_name)
+    for names, refused in (
+        (facts.unknown, told.ftrace_stats.unknown_ftrace_events),
+        (facts.failed, told.ftrace_stats.failed_ftrace_events),
+    ):
+        names |= {name.decode(errors="replace") for name in refused[: _MAX_REFUSED - len(names)]}
     if told.compressed_packets:
         if is_inner:  # which nobody writes, and trace processor does not read
             raise _Damage("a compressed packet is within another one")

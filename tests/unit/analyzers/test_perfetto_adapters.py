@@ -158,6 +158,27 @@ def test_what_could_be_recorded(trace: Trace) -> None:
     assert trace.rows("raw_event_counts") == [("vendor:odd", 1, 1), ("sys_enter", 1, 1)]
 
 
+def test_what_could_not_be_enabled(trace: Trace) -> None:
+    """Trace processor has these lines, in one row or in several; a prefix is no match."""
+    trace.put(
+        "metadata",
+        ("trace_config_pbtxt", CONFIG, None),
+        (
+            "ftrace_setup_errors",
+            "Ftrace event failed: writeback/balance_dirty_pages\n"
+            "Ftrace event failed: jbd2/jbd2_start_commit\nFtrace event failed: x/sched_sw\n",
+            None,
+        ),
+        ("ftrace_setup_errors", "Ftrace event unknown: vendor/odd\n", None),
+    )
+    trace.event("jbd2_start_commit", 10)
+    assert {row[0] for row in trace.rows("raw_event_format", "event")} == {
+        "sched:sched_switch",
+        *(f"jbd2:{name}" for name in JBD2),
+    }
+    assert dict(trace.rows("raw_meta"))["refused_events"] == "writeback:balance_dirty_pages"
+
+
 JBD2 = sorted(name.removeprefix("raw_") for name in LIBRARY.files if name.startswith("raw_jbd2_"))
 
 
