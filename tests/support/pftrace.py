@@ -136,6 +136,7 @@ class TraceBuilder:
     failed: tuple[str, ...] = ()  # of these, what the recorder could not enable
     unknown: tuple[str, ...] = ()  # and what the kernel does not have
     samples: list[Sample] = field(default_factory=list)
+    machine_id: int = 0  # of a guest, on whose host the file is written
     cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -150,7 +151,9 @@ class TraceBuilder:
         """Write all of it, one packet after the other, as a trace file holds them."""
         with path.open("wb") as out:
             for packet in self._packets(events):
-                whole = bytes_field(1, packet)
+                # The last value of a field is the one that counts.
+                of_guest = _integer_field(98, self.machine_id) + _integer_field(10, 2)
+                whole = bytes_field(1, packet + (of_guest if self.machine_id else b""))
                 if self.compressed:
                     whole = bytes_field(1, bytes_field(50, zlib.compress(whole)))
                 out.write(whole)

@@ -13,11 +13,11 @@ from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import Choice
 from wbscope.library.library import Library
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
-from wbscope.perfetto.references import load_references
 from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts, read_facts
 from wbscope.perfetto.trace_processor import TraceProcessor, TraceProcessorDied, TraceProcessorError
+from wbscope.perfetto.traced_machine import first_machine
 from wbscope.run.source import Source
 
 __all__ = ["died", "ingest_facts", "ingest_perfetto", "load"]
@@ -105,10 +105,9 @@ def _write_all(
     facts_only: bool,
 ) -> tuple[dict[str, Any], list[Notice]]:
     trace = source.trace
-    facts = read_facts(trace)
-    releases = engine.query("SELECT str_value FROM metadata WHERE name = 'system_release'")
-    release = str(releases[0]["str_value"]) if releases else ""
-    reader = Reader(engine, facts, load_references(release))
+    machine = first_machine(engine)
+    facts = read_facts(trace, machine.raw_id)
+    reader = Reader(engine, facts, machine)
     rows = engine.query("SELECT COUNT(*) AS n FROM ftrace_event")[0]["n"]
     progress = _RowProgress(observer, trace.stat().st_size, int(rows or 0))
 
@@ -119,7 +118,7 @@ def _write_all(
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
     if not choice.unpack_limit:
         arguments.append("--no-unpack-limit")
-    folder = with_sampled_files(engine, source, output.parent)
+    folder = with_sampled_files(engine, source, output.parent, machine)
     if folder is not None:
         arguments += ["--folder", str(folder)]
     try:

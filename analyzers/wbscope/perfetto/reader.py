@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from wbscope.perfetto.references import References
+from wbscope.perfetto.references import load_references
 from wbscope.perfetto.stream import FieldSpec, RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts
 from wbscope.perfetto.trace_processor import Row, TraceProcessor
+from wbscope.perfetto.traced_machine import Machine
 
 __all__ = ["NoFtraceEvents", "Progress", "Reader"]
 
@@ -38,18 +39,26 @@ _PACKET_LOSS = ("traced_buf_trace_writer_packet_loss", "traced_buf_patches_faile
 # What convert calls a session of which it wrote a part.
 _PART = "part of a trace"
 _CONFIGURED = re.compile(r'\bftrace_events:\s*"([^"]*)"')
+# metadata: column of the table machine, in the order of uname
+_OF_MACHINE = {
+    "system_name": "sysname",
+    "system_release": "release",
+    "system_version": "version",
+    "system_machine": "arch",
+}
 _NAMED_EVENTS = 8  # of those that could not be enabled
 _DEVICE_NAME = re.compile(r"(?:\w+_)?dev")
 
 
-# All records in the order of every run database: time, then CPU where two have the same ns. Sorted
-# once, so that the rows of an event come in order from a plain filter.
+# All records of the machine in the order of every run database: time, then CPU where two have the
+# same ns. Sorted once, so that the rows of an event come in order from a plain filter.
 _ORDERED = """
 CREATE PERFETTO TABLE wbscope_event AS
 SELECT
   ROW_NUMBER() OVER (ORDER BY f.ts, c.cpu, f.id) AS seq,
   f.ts, c.cpu, t.tid, f.utid, f.name, f.arg_set_id
 FROM ftrace_event AS f JOIN thread AS t USING (utid) JOIN cpu AS c USING (ucpu)
+WHERE COALESCE(t.machine_id, 0) = {machine}
 ORDER BY seq
 """
 
@@ -72,10 +81,12 @@ class _Kind:
 class Reader:
     """Reads one loaded trace."""
 
-    def __init__(self, engine: TraceProcessor, facts: TraceFacts, references: References) -> None:
+    def __init__(self, engine: TraceProcessor, facts: TraceFacts, machine: Machine) -> None:
         self._engine = engine
         self._facts = facts
-        self._references = references
+        self._machine = machine
+        self._told = self._read_metadata()
+        self._references = load_references(str(self._told.get("system_release") or ""))
         self._failed = self._events_of(facts.failed)
         self._configured = self._read_config()
         self._odd_keys = 0  # events with names of fields that are no text
@@ -93,7 +104,7 @@ class Reader:
 
         Raises: NoFtraceEvents; TraceProcessorError.
         """
-        self._engine.query(_ORDERED)
+        self._engine.query(_ORDERED.format(machine=self._machine.id))
         kinds = self._kinds(globs, load_all)
         self._meta(out)
         self._refused(out, kinds, globs, load_all)
@@ -101,7 +112,9 @@ class Reader:
         self._lost(out, first, last)
         for kind in kinds:
             self._event(out, kind, progress, facts_only)
-        for system, name in sorted(self._configured - {(k.system, k.name) for k in kinds}):
+        # Which machine was asked for which events the configuration does not tell.
+        silent = set() if self._machine.others_count else self._configured
+        for system, name in sorted(silent - {(k.system, k.name) for k in kinds}):
             out.event(system, name, 0)
         if self._odd_keys:
             text = "events with names of fields that are no text"
@@ -109,6 +122,16 @@ class Reader:
         if self._facts.damage is not None:
             out.damage(self._facts.damage)
         out.end()
+
+    def _read_metadata(self) -> Row:
+        """Of several machines it has the last one's: the table of machines has each."""
+        told = {
+            str(row["name"]): row["str_value"] if row["int_value"] is None else row["int_value"]
+            for row in self._engine.query("SELECT name, str_value, int_value FROM metadata")
+        }
+        if self._machine.others_count:
+            told |= {name: self._machine.told.get(column) for name, column in _OF_MACHINE.items()}
+        return told
 
     def _read_config(self) -> set[tuple[str, str]]:
         """The events that the recorder enabled: those that are missing did not happen.
@@ -177,10 +200,7 @@ class Reader:
         return f"type {kind}, {_int(slices)} slices"
 
     def _meta(self, out: RecordStream) -> None:
-        values = {
-            str(row["name"]): row["str_value"] if row["int_value"] is None else row["int_value"]
-            for row in self._engine.query("SELECT name, str_value, int_value FROM metadata")
-        }
+        values = self._told
         clock = _CLOCKS.get(_int(values.get("trace_time_clock_id") or 6))
         out.meta("format", "perfetto")
         out.meta("clock", clock or f"clock {_int(values['trace_time_clock_id'])}")
@@ -194,9 +214,8 @@ class Reader:
                 out.meta(key, str(value))
         if values.get("unique_session_name") == _PART:
             out.meta("partial", 1)
-        names = ("system_name", "system_release", "system_version", "system_machine")
-        if all(values.get(name) for name in names):
-            out.meta("uname", " ".join(str(values[name]) for name in names))
+        if all(values.get(name) for name in _OF_MACHINE):
+            out.meta("uname", " ".join(str(values[name]) for name in _OF_MACHINE))
         if (long_bytes := _long_bytes(str(values.get("system_machine") or ""))) is not None:
             out.meta("long_bytes", long_bytes)
         if self._facts.page_bytes:
@@ -205,6 +224,9 @@ class Reader:
         if cpus is None:
             cpus = _int(self._engine.query("SELECT MAX(cpu) + 1 AS n FROM wbscope_event")[0]["n"])
         out.meta("cpus_count", cpus)
+        if self._machine.others_count:
+            out.meta("machines_count", self._machine.others_count + 1)
+            out.meta("other_machines_events_count", self._machine.others_events_count)
 
     def _tasks(self, out: RecordStream) -> tuple[int, int]:
         """The first and last time stamp of all."""

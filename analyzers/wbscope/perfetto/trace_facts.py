@@ -37,6 +37,7 @@ _SCHEMA: dict[str, list[tuple[str, int, int | str, bool]]] = {
         ("ftrace_stats", 34, "Stats", False),
         ("system_info", 45, "SystemInfo", False),
         ("compressed_packets", 50, _BYTES, False),
+        ("machine_id", 98, _INT64, False),
     ],
     "SystemInfo": [("page_size", 6, _INT64, False), ("num_cpus", 8, _INT64, False)],
     "Stats": [
@@ -75,6 +76,7 @@ class Gap:
 class TraceFacts:
     """None and empty: the trace does not tell."""
 
+    machine_id: int | None = None  # of packets; None: all of them are of one machine
     page_bytes: int | None = None
     cpus_count: int | None = None
     groups: dict[str, str] = field(default_factory=dict)  # name of a generic event: its system
@@ -90,9 +92,9 @@ class _Damage(Exception):
     """Where the packets end before the file does."""
 
 
-def read_facts(trace: Path) -> TraceFacts:
-    """Go through all packets of a trace file, compressed or not."""
-    facts = TraceFacts()
+def read_facts(trace: Path, machine_id: int | None = None) -> TraceFacts:
+    """Go through all packets of a trace file, compressed or not; those of one machine count."""
+    facts = TraceFacts(machine_id=machine_id)
     packet, loss = _messages()
     try:
         for stream in _streams(trace):
@@ -110,11 +112,21 @@ def _take(
 
     try:
         told = packet.FromString(data)
-        if told.ftrace_events.lost_events and len(facts.gaps) < _MAX_GAPS:
-            bundle = loss.FromString(data).ftrace_events
-            facts.gaps.append(Gap(told.ftrace_events.cpu, _first_ts(bundle)))
+        if facts.machine_id in (None, told.machine_id):
+            _take_told(told, data, loss, facts)
     except DecodeError as error:
         raise _Damage(f"a packet of {len(data)} bytes is no protobuf message") from error
+    if told.compressed_packets:
+        if is_inner:  # which nobody writes, and trace processor does not read
+            raise _Damage("a compressed packet is within another one")
+        for inner in _packets(_Inflated(told.compressed_packets)):
+            _take(inner, packet, loss, facts, is_inner=True)
+
+
+def _take_told(told: Any, data: bytes, loss: Any, facts: TraceFacts) -> None:
+    if told.ftrace_events.lost_events and len(facts.gaps) < _MAX_GAPS:
+        bundle = loss.FromString(data).ftrace_events
+        facts.gaps.append(Gap(told.ftrace_events.cpu, _first_ts(bundle)))
     facts.page_bytes = told.system_info.page_size or facts.page_bytes
     facts.cpus_count = told.system_info.num_cpus or facts.cpus_count
     for descriptor in told.ftrace_events.generic_event_descriptors:
@@ -125,11 +137,6 @@ def _take(
         (facts.failed, told.ftrace_stats.failed_ftrace_events),
     ):
         names |= {name.decode(errors="replace") for name in refused[: _MAX_REFUSED - len(names)]}
-    if told.compressed_packets:
-        if is_inner:  # which nobody writes, and trace processor does not read
-            raise _Damage("a compressed packet is within another one")
-        for inner in _packets(_Inflated(told.compressed_packets)):
-            _take(inner, packet, loss, facts, is_inner=True)
 
 
 def _first_ts(bundle: Any) -> int | None:
