@@ -231,14 +231,15 @@ class Reader:
     def _tasks(self, out: RecordStream) -> tuple[int, int]:
         """The first and last time stamp of all."""
         rows = self._engine.query(
-            "SELECT t.tid, COALESCE(t.name, CASE WHEN p.pid = t.tid THEN p.name END) AS comm,"
+            "SELECT t.tid, COALESCE(NULLIF(t.name, ''), p.name) AS comm,"
             " COUNT(*) AS records, MIN(f.ts) AS first, MAX(f.ts) AS last"
             " FROM wbscope_event AS f JOIN thread AS t USING (utid)"
             " LEFT JOIN process AS p USING (upid) GROUP BY f.utid ORDER BY f.utid"
         )
         for row in rows:
             first, last = _int(row["first"]), _int(row["last"])
-            out.task(_int(row["tid"]), str(row["comm"] or ""), first, last, _int(row["records"]))
+            comm = _base_name(str(row["comm"] or ""))
+            out.task(_int(row["tid"]), comm, first, last, _int(row["records"]))
         return min(_int(r["first"]) for r in rows), max(_int(r["last"]) for r in rows)
 
     def _lost(self, out: RecordStream, first: int, last: int) -> None:
@@ -348,6 +349,11 @@ def _is_among(event: tuple[str, str], events: set[tuple[str, str]]) -> bool:
     if system:
         return event in events or ("", name) in events
     return any(other == name for _, other in events)
+
+
+def _base_name(name: str) -> str:
+    """Of a path, as a process is started by; kworker/0:1 is none."""
+    return name.rpartition("/")[2] or name if name.startswith(("/", "./", "../")) else name
 
 
 def _long_bytes(machine: str) -> int | None:

@@ -227,6 +227,19 @@ def test_tasks_by_tid(trace: Trace) -> None:
     ]
 
 
+def test_names_of_processes(trace: Trace) -> None:
+    """For threads without a name of their own; a path is no name."""
+    names = ["/usr/bin/fio", "./dd", "kworker/0:1", "/bin/", "a b", None]
+    for i, name in enumerate(names):
+        trace.put("process", (10 + i, 100 + i, name))
+        trace.put("thread", (10 + i, 200 + i, None, 10 + i))
+        trace.event("x", 10 + i, utid=10 + i)
+    trace.put("thread", (20, 300, "/opt/named", 10))
+    trace.event("x", 30, utid=20)
+    found = [row[0] for row in trace.rows("raw_task", "comm")]
+    assert found == ["fio", "dd", "kworker/0:1", "/bin/", "a b", None, "named"]
+
+
 def test_lost_events(trace: Trace) -> None:
     trace.event("x", 10)
     trace.event("x", 90)
