@@ -49,10 +49,12 @@ data_sources {{
   config {{
     name: "linux.ftrace"
     ftrace_config {{
-      buffer_size_kb: {kernel_buffer}  # of each CPU
+      # Of each CPU: {on_64_cpus} on 64 CPUs. It is memory that cannot be dirty, so the
+      # kernel's dirty limits are lower meanwhile; see README.md.
+      buffer_size_kb: {kernel_buffer}
       drain_period_ms: 250
-      # Perfetto has no messages of its own for the events of writeback, jbd2 and
-      # task: it writes them as generic events.
+      # Perfetto has no messages of its own for the events of writeback and jbd2:
+      # it writes them as generic events.
       disable_generic_events: false
       # A kernel has one of the names of an event that was renamed. The others
       # are left out without an error.
@@ -73,7 +75,8 @@ data_sources {
   }
 }
 
-# Page size, kernel release, machine.
+# CPUs and interrupts, for Perfetto's UI. The recorder itself writes page size,
+# kernel release and machine.
 data_sources {
   config {
     name: "linux.system_info"
@@ -109,6 +112,7 @@ def configs(profiles: list[dict[str, Any]]) -> dict[str, str]:
             summary=textwrap.fill(summary, 79, initial_indent="# ", subsequent_indent="# "),
             buffer=buffer,
             kernel_buffer=kernel_buffer,
+            on_64_cpus=mib_or_gib(64 * kernel_buffer // 1024),
         )
         events = "".join(sections)
         named = [event for event in NAMES if proto_name(event) not in events]
@@ -127,6 +131,10 @@ def section(profile: dict[str, Any]) -> str:
 def lines_of(summary: str, events: list[str]) -> str:
     lines = [f'      ftrace_events: "{proto_name(event)}"' for event in events]
     return "\n".join([f"\n      # {summary}", *lines]) + "\n"
+
+
+def mib_or_gib(mib: int) -> str:
+    return f"{mib // 1024} GiB" if mib % 1024 == 0 else f"{mib} MiB"
 
 
 def proto_name(event: str) -> str:

@@ -75,6 +75,37 @@ def test_it_asks_for_what_else_is_read(name: str) -> None:
     assert parsed.buffers[0].size_kb >= 2 * ftrace.buffer_size_kb
 
 
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_its_comments_say_is_so(name: str) -> None:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    text = (CONFIGS / f"{name}.textproto").read_text(encoding="utf-8")
+    found = re.search(r"no messages of its own for the events of ([\w ,#]+?):", text)
+    assert found is not None
+    generic = set(re.findall(r"\w+", found[1])) - {"and"}
+    own = protos.FtraceEvent.DESCRIPTOR.fields_by_name
+    asked = {tuple(event.split("/")) for event in ftrace_events(name)}
+    assert not generic & {system for system, event in asked if event in own}
+    assert "task_newtask" in own
+    assert "page_size" in protos.SystemInfo.DESCRIPTOR.fields_by_name
+    (about,) = re.findall(
+        r"((?:# .*\n)+)data_sources \{\n  config \{\n    name: .linux.system", text
+    )
+    assert "The recorder itself writes page size" in about
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_its_buffers_cost_is_told(name: str) -> None:
+    parsed = config(name)
+    of_each = source(parsed, "linux.ftrace").ftrace_config.buffer_size_kb
+    page = (CONFIGS / "README.md").read_text(encoding="utf-8")
+    cells = [(parsed.buffers[0].size_kb + cpus * of_each) // 1024 for cpus in (8, 64)]
+    assert f"| {name} | {cells[0]} MiB | {cells[1]} MiB |" in page
+    text = (CONFIGS / f"{name}.textproto").read_text(encoding="utf-8")
+    mib = 64 * of_each // 1024
+    assert re.search(rf"({mib} MiB|{mib // 1024} GiB) on 64 CPUs", text)
+
+
 @pytest.fixture(scope="module", params=RUNS)
 def recorded(
     request: pytest.FixtureRequest,
