@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .sysstats import Sample, sample_packets
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = ["Event", "Field", "TraceBuilder", "bytes_field", "events_of", "userspace_dev"]
 
@@ -123,11 +129,13 @@ class TraceBuilder:
 
     compact  sched_switch in the compact form, as the recorder's compact_sched.enabled does
     compressed  packets are deflated, as TraceConfig.compression_type does
+    zstd     packets are packed with it, as recorders from v58 on can
     clock    None: ftrace ran on boottime; else an FtraceClock and the offset of boottime to it
     """
 
     compact: bool = False
     compressed: bool = False
+    zstd: bool = False
     clock: tuple[int, int] | None = None
     system_info: dict[str, Any] = field(default_factory=dict)
     lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
@@ -156,6 +164,8 @@ class TraceBuilder:
                 whole = bytes_field(1, packet + (of_guest if self.machine_id else b""))
                 if self.compressed:
                     whole = bytes_field(1, bytes_field(50, zlib.compress(whole)))
+                if self.zstd:
+                    whole = bytes_field(1, bytes_field(133, zstd.compress(whole)))
                 out.write(whole)
 
     def _packets(self, events: Iterable[Event]) -> Iterator[bytes]:

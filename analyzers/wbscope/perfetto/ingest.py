@@ -12,6 +12,7 @@ from wbscope.base.result import Notice
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import Choice
 from wbscope.library.library import Library
+from wbscope.perfetto.find import VARIABLE
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
@@ -135,6 +136,18 @@ def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> Input
             f"no ftrace event could be read: {facts.damage}",
             effect="nothing was written",
             fix="record or copy the trace again",
+        )
+    if facts.has_zstd_events:
+        return InputError(
+            "packed-with-zstd",
+            str(trace),
+            "its packets are packed with zstd, which the trace processor at hand does not read,"
+            " wanted that of Perfetto v58 or later",
+            have=str(nothing),
+            effect="nothing was written",
+            fix=f"export {VARIABLE}=/path/to/trace_processor_shell of"
+            " https://github.com/google/perfetto/releases, or record without"
+            " compression_type: COMPRESSION_TYPE_ZSTD",
         )
     return InputError(
         "no-ftrace-events",

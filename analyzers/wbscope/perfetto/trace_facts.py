@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = ["Gap", "TraceFacts", "read_facts"]
 
@@ -38,6 +44,7 @@ _SCHEMA: dict[str, list[tuple[str, int, int | str, bool]]] = {
         ("system_info", 45, "SystemInfo", False),
         ("compressed_packets", 50, _BYTES, False),
         ("machine_id", 98, _INT64, False),
+        ("zstd_compressed_packets", 133, _BYTES, False),
     ],
     "SystemInfo": [("page_size", 6, _INT64, False), ("num_cpus", 8, _INT64, False)],
     "Stats": [
@@ -85,6 +92,7 @@ class TraceFacts:
     # it, and the recorder could not enable it.
     unknown: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    has_zstd_events: bool = False  # which trace processor reads from v58 on, and skips before
     damage: str | None = None
 
 
@@ -116,11 +124,22 @@ def _take(
             _take_told(told, data, loss, facts)
     except DecodeError as error:
         raise _Damage(f"a packet of {len(data)} bytes is no protobuf message") from error
+    unpacked: _Unpacked | None = None
     if told.compressed_packets:
-        if is_inner:  # which nobody writes, and trace processor does not read
-            raise _Damage("a compressed packet is within another one")
-        for inner in _packets(_Inflated(told.compressed_packets)):
-            _take(inner, packet, loss, facts, is_inner=True)
+        unpacked = _Inflated(told.compressed_packets)
+    elif told.zstd_compressed_packets:
+        unpacked = _Unzstd(told.zstd_compressed_packets)
+    if unpacked is None:
+        return
+    if is_inner:  # which nobody writes, and trace processor does not read
+        raise _Damage("a compressed packet is within another one")
+    for inner in _packets(unpacked):
+        _take(inner, packet, loss, facts, is_inner=True)
+        facts.has_zstd_events |= isinstance(unpacked, _Unzstd) and _has_events(inner, packet)
+
+
+def _has_events(data: bytes, packet: Any) -> bool:
+    return bool(packet.FromString(data).HasField("ftrace_events"))
 
 
 def _take_told(told: Any, data: bytes, loss: Any, facts: TraceFacts) -> None:
@@ -149,8 +168,15 @@ def _first_ts(bundle: Any) -> int | None:
     return int(min(times) + bundle.boot_timestamp - bundle.ftrace_timestamp)
 
 
+class _Unpacked(Protocol):
+    """Packed packets as a file, however large it becomes."""
+
+    def read(self, count: int) -> bytes:
+        """As of a file."""
+
+
 class _Inflated:
-    """compressed_packets as a file, however large it becomes."""
+    """compressed_packets."""
 
     def __init__(self, data: bytes) -> None:
         self._inflate = zlib.decompressobj()
@@ -166,6 +192,28 @@ class _Inflated:
             self._rest = self._inflate.unconsumed_tail
             if not part and not self._rest:
                 break
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+class _Unzstd:
+    """zstd_compressed_packets."""
+
+    def __init__(self, data: bytes) -> None:
+        self._zstd = zstd.ZstdDecompressor()
+        self._rest = data
+
+    def read(self, count: int) -> bytes:
+        parts = []
+        while count > 0 and not self._zstd.eof:
+            try:
+                part = self._zstd.decompress(self._rest, min(count, _READ_BYTES))
+            except zstd.ZstdError as error:
+                raise _Damage(f"a compressed packet cannot be read: {error}") from error
+            self._rest = b""  # it keeps what it did not need yet
+            if not part and self._zstd.needs_input and not self._zstd.eof:
+                raise _Damage("a compressed packet is cut")
             parts.append(part)
             count -= len(part)
         return b"".join(parts)
