@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PROFILES = ROOT / "sql" / "catalog" / "profiles.toml"
 CONFIGS = ROOT / "examples" / "perfetto-config"
 
+# Of the profile deep only: trace-cmd and wbscope record keep names without events.
+NAMES = ["task:task_newtask", "task:task_rename"]
+
 # KiB of Perfetto's buffer, and of the kernel's for each CPU: what lasts between two writes.
 BUFFERS = {"writeback": (32768, 4096), "reclaim": (131072, 16384), "deep": (262144, 32768)}
 
@@ -46,10 +49,12 @@ data_sources {{
   config {{
     name: "linux.ftrace"
     ftrace_config {{
-      buffer_size_kb: {kernel_buffer}  # of each CPU
+      # Of each CPU: {on_64_cpus} on 64 CPUs. It is memory that cannot be dirty, so the
+      # kernel's dirty limits are lower meanwhile; see README.md.
+      buffer_size_kb: {kernel_buffer}
       drain_period_ms: 250
-      # Perfetto has no messages of its own for the events of writeback, jbd2 and
-      # task: it writes them as generic events.
+      # Perfetto has no messages of its own for the events of writeback and jbd2:
+      # it writes them as generic events.
       disable_generic_events: false
       # A kernel has one of the names of an event that was renamed. The others
       # are left out without an error.
@@ -59,17 +64,19 @@ TAIL = """\
   }
 }
 
-# Names of the tasks that ran before.
+# Names of the threads that ran before.
 data_sources {
   config {
     name: "linux.process_stats"
     process_stats_config {
       scan_all_processes_on_start: true
+      record_thread_names: true
     }
   }
 }
 
-# Page size, kernel release, machine.
+# CPUs and interrupts, for Perfetto's UI. The recorder itself writes page size,
+# kernel release and machine.
 data_sources {
   config {
     name: "linux.system_info"
@@ -105,18 +112,34 @@ def configs(profiles: list[dict[str, Any]]) -> dict[str, str]:
             summary=textwrap.fill(summary, 79, initial_indent="# ", subsequent_indent="# "),
             buffer=buffer,
             kernel_buffer=kernel_buffer,
+            on_64_cpus=mib_or_gib(64 * kernel_buffer // 1024),
         )
-        texts[f"{name}.textproto"] = head + "".join(sections) + TAIL
+        events = "".join(sections)
+        named = [event for event in NAMES if proto_name(event) not in events]
+        if named:
+            events += lines_of("Names of the threads that start, and new names.", named)
+        texts[f"{name}.textproto"] = head + events + TAIL
     return texts
 
 
 def section(profile: dict[str, Any]) -> str:
     """The ftrace_events lines of a profile's own events, newest names first."""
-    lines = [f"\n      # {profile['summary']}"]
-    for names in profile["events"]:
-        for event in names.split("|"):
-            lines.append(f'      ftrace_events: "{event.replace(":", "/")}"')
-    return "\n".join(lines) + "\n"
+    events = [event for names in profile["events"] for event in names.split("|")]
+    return lines_of(profile["summary"], events)
+
+
+def lines_of(summary: str, events: list[str]) -> str:
+    lines = [f'      ftrace_events: "{proto_name(event)}"' for event in events]
+    return "\n".join([f"\n      # {summary}", *lines]) + "\n"
+
+
+def mib_or_gib(mib: int) -> str:
+    return f"{mib // 1024} GiB" if mib % 1024 == 0 else f"{mib} MiB"
+
+
+def proto_name(event: str) -> str:
+    """As in a FtraceConfig."""
+    return event.replace(":", "/")
 
 
 def main() -> int:

@@ -96,7 +96,10 @@ SELECT
     ELSE 'fsync and the like'
   END AS call,
   CASE
-    WHEN s.tasks_count = 1 THEN s.comm || ' ' || s.tid
+    WHEN s.tasks_count = 1 THEN coalesce(
+      nullif(s.comm, 'tid ' || s.tid) || ' ' || s.tid,
+      s.comm
+    )
     WHEN s.names_count = 1 THEN s.tasks_count || ' ' || s.comm
     ELSE s.comm || ' and ' || (s.tasks_count - 1) || ' more'
   END AS tasks,

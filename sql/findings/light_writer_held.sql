@@ -54,11 +54,17 @@ WITH
 SELECT
   0 AS cost_task_ns,
   l.bdi,
-  l.comm || ' ' || l.tid AS light_task,
+  coalesce(
+    nullif(l.comm, 'tid ' || l.tid) || ' ' || l.tid,
+    l.comm
+  ) AS light_task,
   l.tid AS light_tid,
   l.rate_bytes_per_s AS light_bytes_per_s,
   l.slept_ratio,
-  g.comm || ' ' || g.tid AS greedy_task,
+  coalesce(
+    nullif(g.comm, 'tid ' || g.tid) || ' ' || g.tid,
+    g.comm
+  ) AS greedy_task,
   g.tid AS greedy_tid,
   g.rate_bytes_per_s AS greedy_bytes_per_s
 FROM light AS l

@@ -36,7 +36,7 @@ SELECT
   0 AS cost_task_ns,
   CASE WHEN r.ready_ns >= v.most_ratio * r.seen_ns THEN 'warning' ELSE 'note'
   END AS severity,
-  r.comm || ' ' || r.tid AS task,
+  coalesce(nullif(r.comm, 'tid ' || r.tid) || ' ' || r.tid, r.comm) AS task,
   r.tid,
   r.comm,
   r.ready_ns,

@@ -76,10 +76,16 @@ SELECT
   0 AS cost_task_ns,
   i.bdi,
   i.cgroup_ino,
-  a.comm || ' ' || a.tid AS slow_task,
+  coalesce(
+    nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid,
+    a.comm
+  ) AS slow_task,
   a.tid AS slow_tid,
   a.rate_bytes_per_s AS slow_bytes_per_s,
-  z.comm || ' ' || z.tid AS fast_task,
+  coalesce(
+    nullif(z.comm, 'tid ' || z.tid) || ' ' || z.tid,
+    z.comm
+  ) AS fast_task,
   z.tid AS fast_tid,
   z.rate_bytes_per_s AS fast_bytes_per_s,
   i.jain AS jain_ratio

@@ -64,7 +64,7 @@ WITH
     SELECT
       d.bdi,
       coalesce(d.cgroup_ino, 1) AS cgroup_ino,
-      k.comm || ' ' || k.tid AS task,
+      coalesce(nullif(k.comm, 'tid ' || k.tid) || ' ' || k.tid, k.comm) AS task,
       1.0 * d.estimate_bytes
         / nullif(
           sum(d.estimate_bytes) OVER (

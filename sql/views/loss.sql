@@ -216,11 +216,17 @@ SELECT
   s.call_max_ns,
   n.tasks_count,
   CASE
-    WHEN n.tasks_count = 1 THEN n.first_comm || ' ' || n.first_tid
+    WHEN n.tasks_count = 1 THEN coalesce(
+      nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
+      n.first_comm
+    )
     WHEN n.names_count = 1 THEN n.tasks_count || ' ' || n.first_comm
     WHEN n.is_second_named = 0 THEN
       CASE n.first_count
-        WHEN 1 THEN n.first_comm || ' ' || n.first_tid
+        WHEN 1 THEN coalesce(
+          nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
+          n.first_comm
+        )
         ELSE n.first_count || ' ' || n.first_comm
       END || ' and ' || (n.tasks_count - n.first_count) || ' more'
     -- A number with each, or with none.

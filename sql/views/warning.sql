@@ -67,6 +67,24 @@ WHERE r.key = 'record_problems'
 UNION ALL
 SELECT
   '*',
+  'other-machines',
+  'the trace holds events of ' || m.value || ' machines or tracing instances;'
+    || ' those of the first were read, and ' || o.value || ' of the others left'
+    || ' out: convert each trace.dat to a file of its own, or ask it itself'
+FROM raw_meta AS m
+CROSS JOIN raw_meta AS o
+WHERE m.key = 'machines_count' AND o.key = 'other_machines_events_count'
+UNION ALL
+SELECT
+  '*',
+  'events-refused',
+  'Perfetto could not enable ' || r.value || ': what is made of them is'
+    || ' missing; run its recorder as root, on Android with a build that may'
+FROM raw_meta AS r
+WHERE r.key = 'refused_events'
+UNION ALL
+SELECT
+  '*',
   'command-failed',
   'the command that was recorded '
     || CASE r.key

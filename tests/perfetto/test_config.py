@@ -24,6 +24,8 @@ PROFILES = {profile.name: profile for profile in LIBRARY.profiles}
 # The smallest and the one with all events; a run that has something of them.
 RUNS = {"writeback": "four-equal-writers", "deep": "deep"}
 CPUS = 2
+# Without them a thread that starts has no name; trace-cmd's recorder keeps names without events.
+NAMES = {"task:task_newtask", "task:task_rename"}
 
 
 def config(name: str) -> Any:
@@ -52,7 +54,8 @@ def test_it_asks_for_the_events_of_the_profile(profile: Profile) -> None:
     asked = ftrace_events(profile.name)
     assert all(re.fullmatch(r"[a-z0-9_]+/[a-z0-9_]+", event) for event in asked)
     assert len(set(asked)) == len(asked)
-    assert {event.replace("/", ":") for event in asked} == profile.names - {*profile.probes}
+    wanted = profile.names - {*profile.probes} | NAMES
+    assert {event.replace("/", ":") for event in asked} == wanted
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -61,13 +64,46 @@ def test_it_asks_for_what_else_is_read(name: str) -> None:
     ftrace = source(parsed, "linux.ftrace").ftrace_config
     assert not ftrace.disable_generic_events
     assert not ftrace.HasField("use_monotonic_raw_clock")
-    assert source(parsed, "linux.process_stats").process_stats_config.scan_all_processes_on_start
+    tasks = source(parsed, "linux.process_stats").process_stats_config
+    assert tasks.scan_all_processes_on_start
+    assert tasks.record_thread_names
     source(parsed, "linux.system_info")
     stats = source(parsed, "linux.sys_stats").sys_stats_config
     assert stats.vmstat_period_ms >= 10_000, "each read fires global_dirty_state"
     assert stats.meminfo_period_ms >= 10_000
     assert parsed.write_into_file
     assert parsed.buffers[0].size_kb >= 2 * ftrace.buffer_size_kb
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_its_comments_say_is_so(name: str) -> None:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    text = (CONFIGS / f"{name}.textproto").read_text(encoding="utf-8")
+    found = re.search(r"no messages of its own for the events of ([\w ,#]+?):", text)
+    assert found is not None
+    generic = set(re.findall(r"\w+", found[1])) - {"and"}
+    own = protos.FtraceEvent.DESCRIPTOR.fields_by_name
+    asked = {tuple(event.split("/")) for event in ftrace_events(name)}
+    assert not generic & {system for system, event in asked if event in own}
+    assert "task_newtask" in own
+    assert "page_size" in protos.SystemInfo.DESCRIPTOR.fields_by_name
+    (about,) = re.findall(
+        r"((?:# .*\n)+)data_sources \{\n  config \{\n    name: .linux.system", text
+    )
+    assert "The recorder itself writes page size" in about
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_its_buffers_cost_is_told(name: str) -> None:
+    parsed = config(name)
+    of_each = source(parsed, "linux.ftrace").ftrace_config.buffer_size_kb
+    page = (CONFIGS / "README.md").read_text(encoding="utf-8")
+    cells = [(parsed.buffers[0].size_kb + cpus * of_each) // 1024 for cpus in (8, 64)]
+    assert f"| {name} | {cells[0]} MiB | {cells[1]} MiB |" in page
+    text = (CONFIGS / f"{name}.textproto").read_text(encoding="utf-8")
+    mib = 64 * of_each // 1024
+    assert re.search(rf"({mib} MiB|{mib // 1024} GiB) on 64 CPUs", text)
 
 
 @pytest.fixture(scope="module", params=RUNS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .sysstats import Sample, sample_packets
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = ["Event", "Field", "TraceBuilder", "bytes_field", "events_of", "userspace_dev"]
 
@@ -123,17 +129,22 @@ class TraceBuilder:
 
     compact  sched_switch in the compact form, as the recorder's compact_sched.enabled does
     compressed  packets are deflated, as TraceConfig.compression_type does
+    zstd     packets are packed with it, as recorders from v58 on can
     clock    None: ftrace ran on boottime; else an FtraceClock and the offset of boottime to it
     """
 
     compact: bool = False
     compressed: bool = False
+    zstd: bool = False
     clock: tuple[int, int] | None = None
     system_info: dict[str, Any] = field(default_factory=dict)
     lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
     threads: dict[int, tuple[int, str]] = field(default_factory=dict)  # tid: process, name
     configured: tuple[str, ...] = ()  # ftrace_events of the configuration: "group/name"
+    failed: tuple[str, ...] = ()  # of these, what the recorder could not enable
+    unknown: tuple[str, ...] = ()  # and what the kernel does not have
     samples: list[Sample] = field(default_factory=list)
+    machine_id: int = 0  # of a guest, on whose host the file is written
     cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -148,9 +159,13 @@ class TraceBuilder:
         """Write all of it, one packet after the other, as a trace file holds them."""
         with path.open("wb") as out:
             for packet in self._packets(events):
-                whole = bytes_field(1, packet)
+                # The last value of a field is the one that counts.
+                of_guest = _integer_field(98, self.machine_id) + _integer_field(10, 2)
+                whole = bytes_field(1, packet + (of_guest if self.machine_id else b""))
                 if self.compressed:
                     whole = bytes_field(1, bytes_field(50, zlib.compress(whole)))
+                if self.zstd:
+                    whole = bytes_field(1, bytes_field(133, zstd.compress(whole)))
                 out.write(whole)
 
     def _packets(self, events: Iterable[Event]) -> Iterator[bytes]:
@@ -201,10 +216,12 @@ class TraceBuilder:
         return bytes(packet.SerializeToString())
 
     def _stats(self, phase: int) -> Iterator[bytes]:
-        if not self.cpu_stats:
+        if not (self.cpu_stats or self.failed or self.unknown):
             return
         packet = self._protos.TracePacket(trusted_packet_sequence_id=1, timestamp=1)
         packet.ftrace_stats.phase = phase + 1  # START_OF_TRACE, END_OF_TRACE
+        packet.ftrace_stats.failed_ftrace_events.extend(self.failed)
+        packet.ftrace_stats.unknown_ftrace_events.extend(self.unknown)
         for both in self.cpu_stats:
             packet.ftrace_stats.cpu_stats.add(**both[phase])
         yield packet.SerializeToString()

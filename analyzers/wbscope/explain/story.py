@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wbscope.base.errors import EvidenceError
+from wbscope.base.taskname import task_words
 from wbscope.library.template import Template, read_template
 from wbscope.run.filters import parse_filters
 from wbscope.run.run import Run
@@ -23,7 +24,7 @@ _LINES = tuple(
     for when, text in (
         (
             "ts",
-            "{comm} {tid} is in balance_dirty_pages() for {bdi}: it has dirtied {dirtied_bytes}"
+            "{task} is in balance_dirty_pages() for {bdi}: it has dirtied {dirtied_bytes}"
             " since it was last asked.",
         ),
         (
@@ -38,7 +39,7 @@ _LINES = tuple(
             " {holder_cgroup_ino} {holder_share_ratio}][; {nr_writeback_bytes} are under"
             " writeback].",
         ),
-        ("ts", "{comm} {tid} waits in {kind_name}[ for {bdi}]."),
+        ("ts", "{task} waits in {kind_name}[ for {bdi}]."),
         (
             "work_ts",
             "The flusher of {bdi} {has_begun} to write ({work_reason})[ and gives the disk"
@@ -52,7 +53,7 @@ _LINES = tuple(
         ),
         (
             "end_ts",
-            "{comm} {tid} goes on after {whole_ns}[, of which {nested_ns} were in waits inside this"
+            "{task} goes on after {whole_ns}[, of which {nested_ns} were in waits inside this"
             " one]: {cause}[; the whole call took {call_ns}].",
         ),
     )
@@ -83,7 +84,8 @@ def story_of(run: Run, stall: int) -> Story:
             "no-such-stall",
             str(stall),
             f"is no wait of {run.name}, which has {len(rows)}",
-            have=", ".join(f"{r['stall_id']} ({r['comm']} {r['tid']})" for r in longest) or None,
+            have=", ".join(f"{r['stall_id']} ({task_words(r['comm'], r['tid'])})" for r in longest)
+            or None,
             fix=f"wbscope query stalls {shlex.quote(run.name)} --sort=-dur --limit 10",
         )
     facts = _facts(run, found)
@@ -108,6 +110,7 @@ def _facts(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
         facts["whole_ns"] = facts["end_ts"] - facts["ts"]
         nested_ns = facts["whole_ns"] - (facts["dur"] or 0)
         facts["nested_ns"] = nested_ns if facts["dur"] is not None and nested_ns > 0 else None
+    facts["task"] = task_words(facts["comm"], facts["tid"])
     is_throttle = facts["kind"] == "throttle"
     facts["pool"] = {"memcg": "In its memory cgroup", "global": "In the machine"}.get(
         facts.get("domain") or ""

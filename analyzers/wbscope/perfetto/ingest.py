@@ -12,12 +12,13 @@ from wbscope.base.result import Notice
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import Choice
 from wbscope.library.library import Library
+from wbscope.perfetto.find import VARIABLE
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
-from wbscope.perfetto.references import load_references
 from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts, read_facts
 from wbscope.perfetto.trace_processor import TraceProcessor, TraceProcessorDied, TraceProcessorError
+from wbscope.perfetto.traced_machine import first_machine
 from wbscope.run.source import Source
 
 __all__ = ["died", "ingest_facts", "ingest_perfetto", "load"]
@@ -50,9 +51,9 @@ def load(
         raise _refused(trace, error) from error
 
 
-def ingest_facts(engine: TraceProcessor, source: Source, output: Path) -> None:
+def ingest_facts(engine: TraceProcessor, source: Source, output: Path, library: Library) -> None:
     """A database with everything but the events of a trace that the engine has loaded."""
-    _write(engine, source, output, [], [], Choice(), None, facts_only=True)
+    _write(engine, source, output, library.events(), [], Choice(), None, facts_only=True)
 
 
 def _refused(trace: Path | str, error: TraceProcessorError | str) -> InputError:
@@ -105,10 +106,9 @@ def _write_all(
     facts_only: bool,
 ) -> tuple[dict[str, Any], list[Notice]]:
     trace = source.trace
-    facts = read_facts(trace)
-    releases = engine.query("SELECT str_value FROM metadata WHERE name = 'system_release'")
-    release = str(releases[0]["str_value"]) if releases else ""
-    reader = Reader(engine, facts, load_references(release))
+    machine = first_machine(engine)
+    facts = read_facts(trace, machine.raw_id)
+    reader = Reader(engine, facts, machine)
     rows = engine.query("SELECT COUNT(*) AS n FROM ftrace_event")[0]["n"]
     progress = _RowProgress(observer, trace.stat().st_size, int(rows or 0))
 
@@ -119,7 +119,7 @@ def _write_all(
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
     if not choice.unpack_limit:
         arguments.append("--no-unpack-limit")
-    folder = with_sampled_files(engine, source, output.parent)
+    folder = with_sampled_files(engine, source, output.parent, machine)
     if folder is not None:
         arguments += ["--folder", str(folder)]
     try:
@@ -136,6 +136,18 @@ def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> Input
             f"no ftrace event could be read: {facts.damage}",
             effect="nothing was written",
             fix="record or copy the trace again",
+        )
+    if facts.has_zstd_events:
+        return InputError(
+            "packed-with-zstd",
+            str(trace),
+            "its packets are packed with zstd, which the trace processor at hand does not read,"
+            " wanted that of Perfetto v58 or later",
+            have=str(nothing),
+            effect="nothing was written",
+            fix=f"export {VARIABLE}=/path/to/trace_processor_shell of"
+            " https://github.com/google/perfetto/releases, or record without"
+            " compression_type: COMPRESSION_TYPE_ZSTD",
         )
     return InputError(
         "no-ftrace-events",

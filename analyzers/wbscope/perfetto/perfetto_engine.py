@@ -54,7 +54,7 @@ class PerfettoEngine:
             self._open.callback(self._processor.close)
             self.database = self._open.enter_context(scratch_folder()) / "facts.db"
             load(self._processor, source, None if observer is None else observer.advance)
-            ingest_facts(self._processor, source, self.database)
+            ingest_facts(self._processor, source, self.database, library)
             self.facts, facts = open_database(self.database, self.shown)
             self._open.callback(self.facts.close)
         except BaseException:

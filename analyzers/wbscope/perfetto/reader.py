@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from wbscope.perfetto.references import References
+from wbscope.perfetto.references import load_references
 from wbscope.perfetto.stream import FieldSpec, RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts
 from wbscope.perfetto.trace_processor import Row, TraceProcessor
+from wbscope.perfetto.traced_machine import Machine
 
 __all__ = ["NoFtraceEvents", "Progress", "Reader"]
 
@@ -38,17 +39,26 @@ _PACKET_LOSS = ("traced_buf_trace_writer_packet_loss", "traced_buf_patches_faile
 # What convert calls a session of which it wrote a part.
 _PART = "part of a trace"
 _CONFIGURED = re.compile(r'\bftrace_events:\s*"([^"]*)"')
+# metadata: column of the table machine, in the order of uname
+_OF_MACHINE = {
+    "system_name": "sysname",
+    "system_release": "release",
+    "system_version": "version",
+    "system_machine": "arch",
+}
+_NAMED_EVENTS = 8  # of those that could not be enabled
 _DEVICE_NAME = re.compile(r"(?:\w+_)?dev")
 
 
-# All records in the order of every run database: time, then CPU where two have the same ns. Sorted
-# once, so that the rows of an event come in order from a plain filter.
+# All records of the machine in the order of every run database: time, then CPU where two have the
+# same ns. Sorted once, so that the rows of an event come in order from a plain filter.
 _ORDERED = """
 CREATE PERFETTO TABLE wbscope_event AS
 SELECT
   ROW_NUMBER() OVER (ORDER BY f.ts, c.cpu, f.id) AS seq,
   f.ts, c.cpu, t.tid, f.utid, f.name, f.arg_set_id
 FROM ftrace_event AS f JOIN thread AS t USING (utid) JOIN cpu AS c USING (ucpu)
+WHERE COALESCE(t.machine_id, 0) = {machine}
 ORDER BY seq
 """
 
@@ -67,18 +77,17 @@ class _Kind:
     is_loaded: bool
     keys: list[str] = field(default_factory=list)
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.system}:{self.name}" if self.system else self.name
-
 
 class Reader:
     """Reads one loaded trace."""
 
-    def __init__(self, engine: TraceProcessor, facts: TraceFacts, references: References) -> None:
+    def __init__(self, engine: TraceProcessor, facts: TraceFacts, machine: Machine) -> None:
         self._engine = engine
         self._facts = facts
-        self._references = references
+        self._machine = machine
+        self._told = self._read_metadata()
+        self._references = load_references(str(self._told.get("system_release") or ""))
+        self._failed = self._events_of(facts.failed)
         self._configured = self._read_config()
         self._odd_keys = 0  # events with names of fields that are no text
 
@@ -95,14 +104,17 @@ class Reader:
 
         Raises: NoFtraceEvents; TraceProcessorError.
         """
-        self._engine.query(_ORDERED)
+        self._engine.query(_ORDERED.format(machine=self._machine.id))
         kinds = self._kinds(globs, load_all)
         self._meta(out)
+        self._refused(out, kinds, globs, load_all)
         first, last = self._tasks(out)
         self._lost(out, first, last)
         for kind in kinds:
             self._event(out, kind, progress, facts_only)
-        for system, name in sorted(self._configured - {(k.system, k.name) for k in kinds}):
+        # Which machine was asked for which events the configuration does not tell.
+        silent = set() if self._machine.others_count else self._configured
+        for system, name in sorted(silent - {(k.system, k.name) for k in kinds}):
             out.event(system, name, 0)
         if self._odd_keys:
             text = "events with names of fields that are no text"
@@ -111,20 +123,54 @@ class Reader:
             out.damage(self._facts.damage)
         out.end()
 
+    def _read_metadata(self) -> Row:
+        """Of several machines it has the last one's: the table of machines has each."""
+        told = {
+            str(row["name"]): row["str_value"] if row["int_value"] is None else row["int_value"]
+            for row in self._engine.query("SELECT name, str_value, int_value FROM metadata")
+        }
+        if self._machine.others_count:
+            told |= {name: self._machine.told.get(column) for name, column in _OF_MACHINE.items()}
+        return told
+
     def _read_config(self) -> set[tuple[str, str]]:
-        """The events that the recording asked for: those that are missing did not happen."""
+        """The events that the recorder enabled: those that are missing did not happen.
+
+        A configuration names all names of an event; the kernel has one of them.
+        """
         texts = self._engine.query(
             "SELECT str_value FROM metadata WHERE name = 'trace_config_pbtxt'"
         )
         asked = {name for row in texts for name in _CONFIGURED.findall(str(row["str_value"]))}
+        refused = self._failed | self._events_of(self._facts.unknown)
+        return {event for event in self._events_of(asked) if not _is_among(event, refused)}
+
+    def _events_of(self, entries: Iterable[str]) -> set[tuple[str, str]]:
+        """System and name for entries as of ftrace_events: "system/name", "system/*", "name"."""
         events = set()
-        for entry in asked:
+        for entry in entries:
             system, _, name = entry.rpartition("/")
             if name == "*" and system:
                 events |= {(system, event) for event in self._references.events_of(system)}
             elif name and "*" not in name:
                 events.add((system or self._references.system_of(name), name))
         return events
+
+    def _refused(
+        self, out: RecordStream, kinds: Sequence[_Kind], globs: Sequence[str], load_all: bool
+    ) -> None:
+        """Events that the kernel has, that are wanted, and that were not enabled."""
+        recorded = {(kind.system, kind.name) for kind in kinds}
+        names = sorted(
+            f"{system}:{name}" if system else name
+            for system, name in self._failed
+            if (load_all or _is_wanted(system, name, globs))
+            and not _is_among((system, name), recorded)
+        )
+        if (more := len(names) - _NAMED_EVENTS) > 0:
+            names[_NAMED_EVENTS:] = [f"{more} others"]
+        if names:
+            out.meta("refused_events", ", ".join(names))
 
     def _kinds(self, globs: Sequence[str], load_all: bool) -> list[_Kind]:
         rows = self._engine.query(
@@ -143,9 +189,7 @@ class Reader:
                 or self._references.system_of(name)
             )
             kind = _Kind(name, system, _int(row["records"]), load_all)
-            kind.is_loaded = load_all or any(
-                fnmatchcase(kind.full_name if ":" in glob else name, glob) for glob in globs
-            )
+            kind.is_loaded = load_all or _is_wanted(system, name, globs)
             kinds.append(kind)
         return kinds
 
@@ -156,10 +200,7 @@ class Reader:
         return f"type {kind}, {_int(slices)} slices"
 
     def _meta(self, out: RecordStream) -> None:
-        values = {
-            str(row["name"]): row["str_value"] if row["int_value"] is None else row["int_value"]
-            for row in self._engine.query("SELECT name, str_value, int_value FROM metadata")
-        }
+        values = self._told
         clock = _CLOCKS.get(_int(values.get("trace_time_clock_id") or 6))
         out.meta("format", "perfetto")
         out.meta("clock", clock or f"clock {_int(values['trace_time_clock_id'])}")
@@ -173,9 +214,8 @@ class Reader:
                 out.meta(key, str(value))
         if values.get("unique_session_name") == _PART:
             out.meta("partial", 1)
-        names = ("system_name", "system_release", "system_version", "system_machine")
-        if all(values.get(name) for name in names):
-            out.meta("uname", " ".join(str(values[name]) for name in names))
+        if all(values.get(name) for name in _OF_MACHINE):
+            out.meta("uname", " ".join(str(values[name]) for name in _OF_MACHINE))
         if (long_bytes := _long_bytes(str(values.get("system_machine") or ""))) is not None:
             out.meta("long_bytes", long_bytes)
         if self._facts.page_bytes:
@@ -184,18 +224,22 @@ class Reader:
         if cpus is None:
             cpus = _int(self._engine.query("SELECT MAX(cpu) + 1 AS n FROM wbscope_event")[0]["n"])
         out.meta("cpus_count", cpus)
+        if self._machine.others_count:
+            out.meta("machines_count", self._machine.others_count + 1)
+            out.meta("other_machines_events_count", self._machine.others_events_count)
 
     def _tasks(self, out: RecordStream) -> tuple[int, int]:
         """The first and last time stamp of all."""
         rows = self._engine.query(
-            "SELECT t.tid, COALESCE(t.name, CASE WHEN p.pid = t.tid THEN p.name END) AS comm,"
+            "SELECT t.tid, COALESCE(NULLIF(t.name, ''), p.name) AS comm,"
             " COUNT(*) AS records, MIN(f.ts) AS first, MAX(f.ts) AS last"
             " FROM wbscope_event AS f JOIN thread AS t USING (utid)"
             " LEFT JOIN process AS p USING (upid) GROUP BY f.utid ORDER BY f.utid"
         )
         for row in rows:
             first, last = _int(row["first"]), _int(row["last"])
-            out.task(_int(row["tid"]), str(row["comm"] or ""), first, last, _int(row["records"]))
+            comm = _base_name(str(row["comm"] or ""))
+            out.task(_int(row["tid"]), comm, first, last, _int(row["records"]))
         return min(_int(r["first"]) for r in rows), max(_int(r["last"]) for r in rows)
 
     def _lost(self, out: RecordStream, first: int, last: int) -> None:
@@ -233,7 +277,7 @@ class Reader:
                 out.lost(ts, cpu, count or None)
 
     def _event(self, out: RecordStream, kind: _Kind, progress: Progress, facts_only: bool) -> None:
-        if not kind.is_loaded:
+        if facts_only or not kind.is_loaded:
             event = out.event(kind.system, kind.name, kind.count)
             if facts_only:
                 self._labels(out, kind, event)
@@ -292,6 +336,24 @@ class Reader:
             f" WHERE f.name = {_quoted(kind.name)} ORDER BY a.key"
         )
         return list(dict.fromkeys([*known, *(str(row["key"]) for row in rows)]))
+
+
+def _is_wanted(system: str, name: str, globs: Sequence[str]) -> bool:
+    full_name = f"{system}:{name}" if system else name
+    return any(fnmatchcase(full_name if ":" in glob else name, glob) for glob in globs)
+
+
+def _is_among(event: tuple[str, str], events: set[tuple[str, str]]) -> bool:
+    """By system and name, by name alone where one of both has no system."""
+    system, name = event
+    if system:
+        return event in events or ("", name) in events
+    return any(other == name for _, other in events)
+
+
+def _base_name(name: str) -> str:
+    """Of a path, as a process is started by; kworker/0:1 is none."""
+    return name.rpartition("/")[2] or name if name.startswith(("/", "./", "../")) else name
 
 
 def _long_bytes(machine: str) -> int | None:

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from wbscope.perfetto.trace_processor import TraceProcessor
+from wbscope.perfetto.traced_machine import Machine
 from wbscope.run.source import Source
 
 __all__ = ["with_sampled_files"]
@@ -22,17 +23,21 @@ JOIN counter_track AS t ON t.id = c.track_id
 JOIN (
   SELECT track_id, MIN(ts) AS first_ts, MAX(ts) AS last_ts FROM counter GROUP BY track_id
 ) AS s ON s.track_id = t.id
-WHERE t.type = '{type}'
+WHERE t.type = '{type}' AND COALESCE(t.machine_id, 0) = {machine}
 ORDER BY c.ts, t.name
 """
 # Type of the track: line of the file, and how much of the value is 1 there.
 _LINES = {"vmstat": ("{name} {value}\n", 1), "meminfo": ("{name}: {value} kB\n", 1 << 10)}
 
 
-def with_sampled_files(engine: TraceProcessor, source: Source, private: Path) -> Path | None:
+def with_sampled_files(
+    engine: TraceProcessor, source: Source, private: Path, machine: Machine
+) -> Path | None:
     """The folder to read the files of the run from: its own, or a private one with what the
     trace adds."""
-    texts = {name: text for kind in _LINES for name, text in _texts(engine, kind).items()}
+    texts = {
+        name: text for kind in _LINES for name, text in _texts(engine, kind, machine.id).items()
+    }
     own = source.inputs()[1:]
     # One half of a pair would be of another time than the other.
     having = {path.name.partition(".")[0] for path in own}
@@ -48,11 +53,11 @@ def with_sampled_files(engine: TraceProcessor, source: Source, private: Path) ->
     return made
 
 
-def _texts(engine: TraceProcessor, kind: str) -> dict[str, str]:
+def _texts(engine: TraceProcessor, kind: str, machine: int) -> dict[str, str]:
     line, unit = _LINES[kind]
     texts: dict[str, list[str]] = {}
     sampled_ts = 0
-    for row in engine.query(_SAMPLES.format(type=kind)):
+    for row in engine.query(_SAMPLES.format(type=kind, machine=machine)):
         when = "before" if row["is_before"] else "after" if row["is_after"] else "samples"
         lines = texts.setdefault(f"{kind}.{when}", [])
         ts = int(row["ts"] or 0)

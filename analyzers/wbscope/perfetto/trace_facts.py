@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Perfetto trace holds and trace processor keeps to itself, read from its packets.
 
-The page size of the machine, the group of each generic event, where a CPU's buffer overran, and
-where the file was cut. Protobuf gets a description with these fields only, so it steps over the
-rest (protos/perfetto/trace: trace_packet, ftrace_event_bundle, system_info).
+The page size of the machine, the group of each generic event, which events could not be enabled,
+where a CPU's buffer overran, and where the file was cut. Protobuf gets a description with these
+fields only, so it steps over the rest (protos/perfetto/trace: trace_packet, ftrace_event_bundle,
+ftrace_stats, system_info).
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = ["Gap", "TraceFacts", "read_facts"]
 
@@ -25,6 +32,7 @@ _ZIP_MAGIC = b"PK\x03\x04"
 _MAX_PACKET_BYTES = 256 << 20
 _READ_BYTES = 1 << 20
 _MAX_GROUPS = 8192
+_MAX_REFUSED = 8192
 _MAX_GAPS = 1 << 20
 
 # message: (field, number, type, repeated); types of FieldDescriptorProto or a message here.
@@ -32,10 +40,17 @@ _INT64, _STRING, _BYTES = 3, 9, 12
 _SCHEMA: dict[str, list[tuple[str, int, int | str, bool]]] = {
     "Packet": [
         ("ftrace_events", 1, "Bundle", False),
+        ("ftrace_stats", 34, "Stats", False),
         ("system_info", 45, "SystemInfo", False),
         ("compressed_packets", 50, _BYTES, False),
+        ("machine_id", 98, _INT64, False),
+        ("zstd_compressed_packets", 133, _BYTES, False),
     ],
     "SystemInfo": [("page_size", 6, _INT64, False), ("num_cpus", 8, _INT64, False)],
+    "Stats": [
+        ("unknown_ftrace_events", 6, _BYTES, True),
+        ("failed_ftrace_events", 7, _BYTES, True),
+    ],
     "Bundle": [
         ("cpu", 1, _INT64, False),
         ("lost_events", 3, _INT64, False),
@@ -68,10 +83,16 @@ class Gap:
 class TraceFacts:
     """None and empty: the trace does not tell."""
 
+    machine_id: int | None = None  # of packets; None: all of them are of one machine
     page_bytes: int | None = None
     cpus_count: int | None = None
     groups: dict[str, str] = field(default_factory=dict)  # name of a generic event: its system
     gaps: list[Gap] = field(default_factory=list)
+    # What was asked for and not recorded, as "system/name": the kernel has no such event; it has
+    # it, and the recorder could not enable it.
+    unknown: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    has_zstd_events: bool = False  # which trace processor reads from v58 on, and skips before
     damage: str | None = None
 
 
@@ -79,9 +100,9 @@ class _Damage(Exception):
     """Where the packets end before the file does."""
 
 
-def read_facts(trace: Path) -> TraceFacts:
-    """Go through all packets of a trace file, compressed or not."""
-    facts = TraceFacts()
+def read_facts(trace: Path, machine_id: int | None = None) -> TraceFacts:
+    """Go through all packets of a trace file, compressed or not; those of one machine count."""
+    facts = TraceFacts(machine_id=machine_id)
     packet, loss = _messages()
     try:
         for stream in _streams(trace):
@@ -99,21 +120,42 @@ def _take(
 
     try:
         told = packet.FromString(data)
-        if told.ftrace_events.lost_events and len(facts.gaps) < _MAX_GAPS:
-            bundle = loss.FromString(data).ftrace_events
-            facts.gaps.append(Gap(told.ftrace_events.cpu, _first_ts(bundle)))
+        if facts.machine_id in (None, told.machine_id):
+            _take_told(told, data, loss, facts)
     except DecodeError as error:
         raise _Damage(f"a packet of {len(data)} bytes is no protobuf message") from error
+    unpacked: _Unpacked | None = None
+    if told.compressed_packets:
+        unpacked = _Inflated(told.compressed_packets)
+    elif told.zstd_compressed_packets:
+        unpacked = _Unzstd(told.zstd_compressed_packets)
+    if unpacked is None:
+        return
+    if is_inner:  # which nobody writes, and trace processor does not read
+        raise _Damage("a compressed packet is within another one")
+    for inner in _packets(unpacked):
+        _take(inner, packet, loss, facts, is_inner=True)
+        facts.has_zstd_events |= isinstance(unpacked, _Unzstd) and _has_events(inner, packet)
+
+
+def _has_events(data: bytes, packet: Any) -> bool:
+    return bool(packet.FromString(data).HasField("ftrace_events"))
+
+
+def _take_told(told: Any, data: bytes, loss: Any, facts: TraceFacts) -> None:
+    if told.ftrace_events.lost_events and len(facts.gaps) < _MAX_GAPS:
+        bundle = loss.FromString(data).ftrace_events
+        facts.gaps.append(Gap(told.ftrace_events.cpu, _first_ts(bundle)))
     facts.page_bytes = told.system_info.page_size or facts.page_bytes
     facts.cpus_count = told.system_info.num_cpus or facts.cpus_count
     for descriptor in told.ftrace_events.generic_event_descriptors:
         if descriptor.group_name and len(facts.groups) < _MAX_GROUPS:
             facts.groups.setdefault(descriptor.event_descriptor.name, descriptor.group_name)
-    if told.compressed_packets:
-        if is_inner:  # which nobody writes, and trace processor does not read
-            raise _Damage("a compressed packet is within another one")
-        for inner in _packets(_Inflated(told.compressed_packets)):
-            _take(inner, packet, loss, facts, is_inner=True)
+    for names, refused in (
+        (facts.unknown, told.ftrace_stats.unknown_ftrace_events),
+        (facts.failed, told.ftrace_stats.failed_ftrace_events),
+    ):
+        names |= {name.decode(errors="replace") for name in refused[: _MAX_REFUSED - len(names)]}
 
 
 def _first_ts(bundle: Any) -> int | None:
@@ -126,8 +168,15 @@ def _first_ts(bundle: Any) -> int | None:
     return int(min(times) + bundle.boot_timestamp - bundle.ftrace_timestamp)
 
 
+class _Unpacked(Protocol):
+    """Packed packets as a file, however large it becomes."""
+
+    def read(self, count: int) -> bytes:
+        """As of a file."""
+
+
 class _Inflated:
-    """compressed_packets as a file, however large it becomes."""
+    """compressed_packets."""
 
     def __init__(self, data: bytes) -> None:
         self._inflate = zlib.decompressobj()
@@ -143,6 +192,28 @@ class _Inflated:
             self._rest = self._inflate.unconsumed_tail
             if not part and not self._rest:
                 break
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+class _Unzstd:
+    """zstd_compressed_packets."""
+
+    def __init__(self, data: bytes) -> None:
+        self._zstd = zstd.ZstdDecompressor()
+        self._rest = data
+
+    def read(self, count: int) -> bytes:
+        parts = []
+        while count > 0 and not self._zstd.eof:
+            try:
+                part = self._zstd.decompress(self._rest, min(count, _READ_BYTES))
+            except zstd.ZstdError as error:
+                raise _Damage(f"a compressed packet cannot be read: {error}") from error
+            self._rest = b""  # it keeps what it did not need yet
+            if not part and self._zstd.needs_input and not self._zstd.eof:
+                raise _Damage("a compressed packet is cut")
             parts.append(part)
             count -= len(part)
         return b"".join(parts)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Result
 from wbscope.base.span import WHOLE, Span
+from wbscope.base.taskname import task_words
 from wbscope.base.units import format_value
 from wbscope.explain.verdict import Verdict, verdict_of
 from wbscope.library.finding import Finding
@@ -178,7 +179,7 @@ def _told_tasks(tasks: Result | None) -> list[Row]:
         if not raw.get("slept_total_ns"):
             continue
         comm, tid, bdi, slept, share, longest = (cell.get(name, "-") for name in names)
-        text = f"{comm} {tid} was throttled for {share} of its life on {bdi}"
+        text = f"{task_words(comm, tid)} was throttled for {share} of its life on {bdi}"
         text += f", one call took {longest}" if longest != "-" else ""
         dirtied = cell.get("dirtied_estimate_bytes", "-")
         text += f"; it dirtied {dirtied}" if dirtied != "-" else ""

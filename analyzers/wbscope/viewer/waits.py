@@ -9,6 +9,7 @@ from typing import Any
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.span import WHOLE, Span
+from wbscope.base.taskname import task_words
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
@@ -37,6 +38,6 @@ def longest_waiters(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     tasks: dict[str, int] = defaultdict(int)
     for row in rows:
         if row["kind"] != QUEUE:
-            tasks[f"{row['comm']} {row['tid']}"] += row["total_ns"] or 0
+            tasks[task_words(row["comm"], row["tid"])] += row["total_ns"] or 0
     longest = sorted(tasks, key=lambda task: -tasks[task])[:_MOST_TASKS]
     return [task for task in longest if tasks[task] >= LEAST_SHARE * tasks[longest[0]] > 0]

@@ -18,11 +18,11 @@ LIBRARY = perfetto_library(REPOSITORY / "sql")
 TABLES = """
 CREATE TABLE metadata(name, str_value, int_value);
 CREATE TABLE ftrace_event(id, ts, ucpu, utid, name, arg_set_id);
-CREATE TABLE thread(utid, tid, name, upid);
+CREATE TABLE thread(utid, tid, name, upid, machine_id);
 CREATE TABLE process(upid, pid, name);
 CREATE TABLE cpu(ucpu, cpu);
 CREATE TABLE stats(name, idx, severity, value);
-CREATE TABLE counter_track(id, name, type);
+CREATE TABLE counter_track(id, name, type, machine_id);
 CREATE TABLE counter(track_id, ts, value);
 """
 
@@ -42,7 +42,9 @@ class Trace:
     def put(self, table: str, *rows: Iterable[Any]) -> None:
         for row in rows:
             values = tuple(row)
-            self.db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
+            columns = [name for _, name, *_ in self.db.execute(f"PRAGMA table_info({table})")]
+            into = f"{table}({', '.join(columns[: len(values)])})"
+            self.db.execute(f"INSERT INTO {into} VALUES ({', '.join('?' * len(values))})", values)
 
     def event(self, name: str, ts: int, ucpu: int = 0, utid: int = 1, **fields: Any) -> None:
         self._events += 1
@@ -158,6 +160,49 @@ def test_what_could_be_recorded(trace: Trace) -> None:
     assert trace.rows("raw_event_counts") == [("vendor:odd", 1, 1), ("sys_enter", 1, 1)]
 
 
+def test_what_could_not_be_enabled(trace: Trace) -> None:
+    """Trace processor has these lines, in one row or in several; a prefix is no match."""
+    trace.put(
+        "metadata",
+        ("trace_config_pbtxt", CONFIG, None),
+        (
+            "ftrace_setup_errors",
+            "Ftrace event failed: writeback/balance_dirty_pages\n"
+            "Ftrace event failed: jbd2/jbd2_start_commit\nFtrace event failed: x/sched_sw\n",
+            None,
+        ),
+        ("ftrace_setup_errors", "Ftrace event unknown: vendor/odd\n", None),
+    )
+    trace.event("jbd2_start_commit", 10)
+    assert {row[0] for row in trace.rows("raw_event_format", "event")} == {
+        "sched:sched_switch",
+        *(f"jbd2:{name}" for name in JBD2),
+    }
+    assert dict(trace.rows("raw_meta"))["refused_events"] == "writeback:balance_dirty_pages"
+
+
+def test_only_the_first_machine_is_read(trace: Trace) -> None:
+    """Thread and CPU numbers of two are the same; NULL is the host."""
+    trace.put("thread", (7, 23, "guest", 1, 2))
+    trace.put("cpu", (4096, 0))
+    trace.put("counter_track", (1, "nr_dirty", "vmstat"), (2, "nr_dirty", "vmstat", 2))
+    trace.put("counter", (1, 10, 5), (2, 5, 7), (2, 90, 8))
+    trace.put("metadata", ("trace_config_pbtxt", CONFIG, None))
+    trace.put("metadata", ("system_release", "of the last", None))
+    trace.event("writeback_start", 20)
+    trace.event("writeback_start", 10, ucpu=4096, utid=7)
+    trace.event("writeback_exec", 30, ucpu=4096, utid=7)
+    assert trace.rows("raw_writeback_start", "seq, ts, tid") == [(1, 20, 23)]
+    assert trace.rows("raw_event_format", "event") == [("writeback:writeback_start",)]
+    assert trace.rows("raw_event_counts", "event, count") == [("writeback:writeback_start", 1)]
+    assert trace.rows("raw_task", "tid, comm, first_ts, events_count") == [(23, "dd", 20, 1)]
+    assert trace.rows("raw_vmstat") == [("before", None, "nr_dirty", 5)]
+    facts = dict(trace.rows("raw_meta"))
+    assert (facts["first_ts"], facts["last_ts"], facts["events_count"]) == (20, 20, 1)
+    assert (facts["machines_count"], facts["other_machines_events_count"]) == (2, 2)
+    assert "kernel_release" not in facts
+
+
 JBD2 = sorted(name.removeprefix("raw_") for name in LIBRARY.files if name.startswith("raw_jbd2_"))
 
 
@@ -180,6 +225,19 @@ def test_tasks_by_tid(trace: Trace) -> None:
         (40, "second", 20, 40, 3),
         (50, "named as its process", 50, 50, 1),
     ]
+
+
+def test_names_of_processes(trace: Trace) -> None:
+    """For threads without a name of their own; a path is no name."""
+    names = ["/usr/bin/fio", "./dd", "kworker/0:1", "/bin/", "a b", None]
+    for i, name in enumerate(names):
+        trace.put("process", (10 + i, 100 + i, name))
+        trace.put("thread", (10 + i, 200 + i, None, 10 + i))
+        trace.event("x", 10 + i, utid=10 + i)
+    trace.put("thread", (20, 300, "/opt/named", 10))
+    trace.event("x", 30, utid=20)
+    found = [row[0] for row in trace.rows("raw_task", "comm")]
+    assert found == ["fio", "dd", "kworker/0:1", "/bin/", "a b", None, "named"]
 
 
 def test_lost_events(trace: Trace) -> None:
