@@ -307,6 +307,16 @@ def test_a_host_and_its_guest(wbscope: Wbscope, tmp_path: Path) -> None:
     assert [w["slug"] for w in warnings] == ["clocks-not-related"]
 
 
+def test_fields_left_out_are_told_of_their_file(wbscope: Wbscope, tmp_path: Path) -> None:
+    """Kernel 6.1 has no memcg_id of reclaim, 7.2 has."""
+    older, newer = (example(name) for name in ("four-equal-writers", "four-equal-writers-7.2"))
+    warnings = convert(wbscope, tmp_path / "both.pftrace", older.folder, newer.folder)
+    told = [w["message"] for w in warnings if w["slug"] == "fields-left-out"]
+    assert len(told) == 1
+    assert told[0].startswith(f"{newer.trace}: ")
+    assert "memcg_id" in told[0]
+
+
 def test_function_graph(wbscope: Wbscope, tmp_path: Path) -> None:
     """Slices with the names that the trace saved."""
     trace, database = tmp_path / "trace.pftrace", tmp_path / "run.db"

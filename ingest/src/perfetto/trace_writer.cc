@@ -350,6 +350,7 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
 // before.
 TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
   TraceWritten all;
+  all.left_out.resize(sources_.size());
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     TraceSource& source = *sources_[s];
     const auto names = parse_saved_cmdlines(source.info.cmdlines);
@@ -364,7 +365,7 @@ TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
         if (!lane->packets.events().contains(event)) continue;
         const EventPlan& plan = source.catalog.events[event];
         for (const auto& field : source.shapes[event].usual.left_out) {
-          all.left_out[plan.full_name() + "." + field] += count;
+          all.left_out[s][plan.full_name() + "." + field] += count;
         }
       }
       for (const auto& [tid, span] : stream.tasks()) {

@@ -46,8 +46,9 @@ struct TraceWritten {
   std::uint64_t on_high_cpus = 0;  // left out: readers would refuse the trace
   std::uint64_t lost_gaps = 0;
   std::uint64_t lost_known = 0;
-  std::map<std::string, std::uint64_t> left_out;  // "system:name.field": records
-  std::vector<std::vector<Message>> damage;       // by source
+  // By source.
+  std::vector<std::map<std::string, std::uint64_t>> left_out;  // "system:name.field": records
+  std::vector<std::vector<Message>> damage;
   Counters counters;
 };
 
