@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
+from support.pfread import read_trace
 from support.pftrace import userspace_dev
 from support.report import count_events, report_lines
 from support.runs import REPOSITORY, RecordedRun, example
@@ -52,6 +53,12 @@ def convert(wbscope: Wbscope, output: Path, *words: str | Path) -> list[dict[str
     """Convert; the warnings."""
     done: list[dict[str, Any]] = wbscope.document("convert", *words, "-o", output)["warnings"]
     return done
+
+
+def machine_names(trace: Path) -> dict[int, str]:
+    """Machines that the trace tells of, and what it calls them."""
+    heads = [packet for packet in read_trace(trace).packets if packet.HasField("system_info")]
+    return {head.machine_id: head.system_info.machine_name for head in heads}
 
 
 def counts(engine: PerfettoEngine) -> dict[str, int]:
@@ -289,6 +296,17 @@ def test_instances_are_machines(wbscope: Wbscope, tmp_path: Path) -> None:
         assert len({machine for machine, *_ in ours}) == 3
 
 
+@pytest.mark.parametrize("sample", ["6.1-amd64-v6-instances-only", "6.1-amd64-v7-instances-only"])
+def test_an_empty_buffer_is_no_machine(wbscope: Wbscope, tmp_path: Path, sample: str) -> None:
+    """With `trace-cmd record -B` the top buffer has no records: the instance is what was traced."""
+    trace = tmp_path / "trace.pftrace"
+    convert(wbscope, trace, SAMPLES / sample / "trace.dat")
+    assert machine_names(trace) == {0: ""}
+    records = read_trace(trace).records
+    assert records
+    assert {record.machine for record in records} == {0}
+
+
 def test_a_host_and_its_guest(wbscope: Wbscope, tmp_path: Path) -> None:
     pair = [SAMPLES / f"6.1-amd64-v7-{name}/trace.dat" for name in ("host", "guest")]
     trace = tmp_path / "trace.pftrace"
@@ -301,7 +319,8 @@ def test_a_host_and_its_guest(wbscope: Wbscope, tmp_path: Path) -> None:
         engine.load(trace)
         assert engine.query(COMPLAINTS) == []
         assert counts(engine) == expected
-        assert len(engine.query("SELECT id FROM machine")) == 3  # the host's instance, too
+        assert len(engine.query("SELECT id FROM machine")) == 2
+    assert machine_names(trace) == {0: "", 1: "guest guest"}
     other = SAMPLES / "7.2-amd64-v7-guest/trace.dat"
     warnings = convert(wbscope, tmp_path / "other.pftrace", pair[0], other)
     assert [w["slug"] for w in warnings] == ["clocks-not-related"]

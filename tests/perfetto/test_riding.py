@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
-from support.runs import RecordedRun, drawn_runs, example
+from support.runs import REPOSITORY, RecordedRun, drawn_runs, example
 from wbscope.library.library import load_library
 
 RUNS = ["deep", "four-equal-writers-7.2"]
@@ -112,6 +112,20 @@ def test_events_that_would_be_most_of_the_file(wbscope: Wbscope, tmp_path: Path)
     assert (tmp_path / "few.pftrace").stat().st_size < 5 << 20
     named_file = timeline(wbscope, run, tmp_path / "all.pftrace", "--events", f"vmscan:{name}")
     assert counts(named_file)[name] > 100_000
+
+
+def test_events_of_an_instance_are_on_the_threads_of_the_tracks(
+    wbscope: Wbscope, tmp_path: Path
+) -> None:
+    """Of a recording with `-B`, whose top buffer is empty."""
+    run = REPOSITORY / "tests/data/traces/6.1-amd64-v7-host/trace.dat"
+    file = timeline(wbscope, run, tmp_path / "run.pftrace", "--events", "*")
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        tids = [tid for (tid,) in engine.table("SELECT tid FROM thread")[1]]
+        assert len(tids) > 1
+        assert sorted(set(tids)) == sorted(tids)
+        assert len(engine.table("SELECT id FROM machine")[1]) == 1
 
 
 @pytest.mark.parametrize("database", ["deep"], indirect=True)

@@ -41,6 +41,20 @@ std::string guest_name(const TraceInfo& host, const TraceSource& guest) {
   return guest.file.name();
 }
 
+// Whether several of its buffers have records.
+bool has_many_machines(const TraceSource& source) {
+  const auto empty = std::count(source.machines.begin(), source.machines.end(), std::nullopt);
+  return source.machines.size() - static_cast<std::size_t>(empty) > 1;
+}
+
+// What readers call the machine. The only one of a file needs no name of its own.
+std::string machine_name(const TraceInfo& host, const TraceSource& source, std::size_t buffer) {
+  const TraceInfo& info = source.info;
+  std::string name = &info == &host ? "" : guest_name(host, source);
+  if (!has_many_machines(source) || info.buffers[buffer].name.empty()) return name;
+  return name + (name.empty() ? "" : ", ") + "instance " + info.buffers[buffer].name;
+}
+
 }  // namespace
 
 // What belongs to a source while it is written.
@@ -110,18 +124,30 @@ std::uint64_t TraceWriter::bytes() const noexcept {
   return sum;
 }
 
-// Machine 0 is the top buffer of the first file, or the first buffer that it
-// has.
+// Machine 0, where the tracks of a timeline are, is the first file's: its top
+// buffer, or the first one with records. Those of a recording with -B are all in an
+// instance.
 void TraceWriter::number_machines() {
   std::uint32_t next = 1;
   for (const auto& source : sources_) {
     const auto& buffers = source->info.buffers;
-    const auto top = std::find_if(buffers.begin(), buffers.end(),
-                                  [](const auto& buffer) { return buffer.name.empty(); });
-    const auto main = static_cast<std::size_t>(top == buffers.end() ? 0 : top - buffers.begin());
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      const bool is_host = source == sources_.front() && b == main;
-      source->machines.push_back(is_host ? 0 : next++);
+    const auto find = [&](const auto& is_wanted) {
+      return std::find_if(buffers.begin(), buffers.end(), is_wanted);
+    };
+    auto main = buffers.end();
+    if (source == sources_.front()) {
+      main = find([](const auto& each) { return each.name.empty() && each.has_pages(); });
+      if (main == buffers.end()) main = find([](const auto& each) { return each.has_pages(); });
+      if (main == buffers.end()) main = buffers.begin();
+    }
+    for (auto each = buffers.begin(); each != buffers.end(); ++each) {
+      std::optional<std::uint32_t> machine;
+      if (each == main) {
+        machine = 0;
+      } else if (each->has_pages()) {
+        machine = next++;
+      }
+      source->machines.push_back(machine);
     }
   }
 }
@@ -130,14 +156,13 @@ void TraceWriter::write_heads(PacketOutput& output) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];
     for (std::size_t b = 0; b < source.info.buffers.size(); ++b) {
+      if (!source.machines[b]) continue;
       const FtraceTrace& trace = *parts_[s]->traces[b];
-      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
+      const PacketPlace place{.machine = *source.machines[b], .sequence = trace.sequence};
       output.append_packet(
           clock_packet(trace.clock, trace.clock_pair_ts, place.sequence, place.machine));
-      const std::string& buffer = source.info.buffers[b].name;
-      std::string name = s > 0 ? guest_name(sources_.front()->info, source) : std::string();
-      if (!buffer.empty()) name += (name.empty() ? "" : ", ") + ("instance " + buffer);
-      write_machine(source.info, machine_page_bytes(source.info), name, place, output);
+      write_machine(source.info, machine_page_bytes(source.info),
+                    machine_name(sources_.front()->info, source, b), place, output);
     }
     if (s == 0) {
       write_recorded_events(source.catalog, parts_[s]->wanted, is_part_,
@@ -173,7 +198,7 @@ bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans)
                           .interned = parts.interned,
                           .clock = clock_of(source.info),
                           .clock_pair_ts = std::max<std::int64_t>(first.ts, 1),
-                          .sequence = kFirstFtraceSequence + source.machines[b]}));
+                          .sequence = kFirstFtraceSequence + source.machines[b].value_or(0)}));
     }
   }
   open_lanes(time_range(options.bounds, first.ts), plans);
@@ -219,7 +244,7 @@ void TraceWriter::open_lanes(const TimeRange& range, const Plans& plans) {
             .source = s,
             .stream = CpuStream(source.file, source.info, b, region, parts_[s]->dispatch,
                                 kBlockBytes, range, fixes),
-            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b]),
+            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, *source.machines[b]),
             .made = {}}));
       }
     }
@@ -387,8 +412,9 @@ TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
     add_change(source.info.damage, source.file);
     all.damage.push_back(source.info.damage);
     for (std::size_t b = 0; b < tasks.size(); ++b) {
+      if (!source.machines[b]) continue;
       const FtraceTrace& trace = *parts_[s]->traces[b];
-      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
+      const PacketPlace place{.machine = *source.machines[b], .sequence = trace.sequence};
       write_thread_names(tasks[b], names, trace.clock, place, output);
       // What the kernel counted is of the whole recording.
       if (place.machine == 0 && whole) write_cpu_stats(source.info, lost, place, output);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@
 
 namespace wbscope {
 
-// One trace.dat while it is written. Each of its buffers is a machine of the
-// Perfetto trace: readers have no other place for a second set of CPUs.
+// One trace.dat while it is written. Each of its buffers with records is a machine
+// of the Perfetto trace: readers have no other place for a second set of CPUs.
 struct TraceSource {
   explicit TraceSource(std::string path) : file(std::move(path)) {}
 
@@ -35,7 +36,7 @@ struct TraceSource {
   TraceInfo info;
   EventCatalog catalog;
   std::vector<EventShapes> shapes;
-  std::vector<std::uint32_t> machines;  // by buffer
+  std::vector<std::optional<std::uint32_t>> machines;  // by buffer; none: it is empty
 };
 
 // What was written, and what readers are to know of it.
