@@ -108,7 +108,7 @@ void warn_of_guests(const Reporter& reporter, const TraceWriter& writer) {
 void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter) {
   for (const auto& source : options.sources) refuse_text(source);
   OutputFile output(options.output, options.force);
-  TraceWriter writer(options.sources);
+  TraceWriter writer(open_sources(options.sources));
   if (options.no_unpack_limit) {
     for (const auto& source : writer.sources()) source->info.budget->lift();
   }

@@ -27,34 +27,6 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 512u << 10;  // of records, for each thread
 
-// The clock that the file's times are of; counters that became ns are no
-// longer what their name says.
-TraceClock clock_of(const TraceInfo& info) {
-  return info.has_tsc ? trace_clock("") : trace_clock(info.clock);
-}
-
-// As the host's file calls it, else by its own file.
-std::string guest_name(const TraceInfo& host, const TraceSource& guest) {
-  for (const auto& each : host.guests) {
-    if (each.trace_id == guest.info.trace_id) return "guest " + each.name;
-  }
-  return guest.file.name();
-}
-
-// Whether several of its buffers have records.
-bool has_many_machines(const TraceSource& source) {
-  const auto empty = std::count(source.machines.begin(), source.machines.end(), std::nullopt);
-  return source.machines.size() - static_cast<std::size_t>(empty) > 1;
-}
-
-// What readers call the machine. The only one of a file needs no name of its own.
-std::string machine_name(const TraceInfo& host, const TraceSource& source, std::size_t buffer) {
-  const TraceInfo& info = source.info;
-  std::string name = &info == &host ? "" : guest_name(host, source);
-  if (!has_many_machines(source) || info.buffers[buffer].name.empty()) return name;
-  return name + (name.empty() ? "" : ", ") + "instance " + info.buffers[buffer].name;
-}
-
 }  // namespace
 
 // What belongs to a source while it is written.
@@ -103,17 +75,13 @@ class TraceWriter::SpareStrings {
   std::vector<std::string> spare_;
 };
 
-TraceWriter::TraceWriter(const std::vector<std::string>& paths) {
-  for (const auto& path : paths) {
-    sources_.push_back(std::make_unique<TraceSource>(trace_path(path)));
-    TraceSource& source = *sources_.back();
-    source.info = read_info(source.file);
-    source.catalog = build_event_catalog(source.info);
-    if (source.info.buffers.empty() || !source.catalog.has_formats()) {
-      throw_nothing_readable(source.file, source.info);
+TraceWriter::TraceWriter(TraceSources sources) : sources_(std::move(sources)) {
+  for (const auto& source : sources_) {
+    source->catalog = build_event_catalog(source->info);
+    if (source->info.buffers.empty() || !source->catalog.has_formats()) {
+      throw_nothing_readable(source->file, source->info);
     }
   }
-  number_machines();
 }
 
 TraceWriter::~TraceWriter() = default;
@@ -124,34 +92,6 @@ std::uint64_t TraceWriter::bytes() const noexcept {
   return sum;
 }
 
-// Machine 0, where the tracks of a timeline are, is the first file's: its top
-// buffer, or the first one with records. Those of a recording with -B are all in an
-// instance.
-void TraceWriter::number_machines() {
-  std::uint32_t next = 1;
-  for (const auto& source : sources_) {
-    const auto& buffers = source->info.buffers;
-    const auto find = [&](const auto& is_wanted) {
-      return std::find_if(buffers.begin(), buffers.end(), is_wanted);
-    };
-    auto main = buffers.end();
-    if (source == sources_.front()) {
-      main = find([](const auto& each) { return each.name.empty() && each.has_pages(); });
-      if (main == buffers.end()) main = find([](const auto& each) { return each.has_pages(); });
-      if (main == buffers.end()) main = buffers.begin();
-    }
-    for (auto each = buffers.begin(); each != buffers.end(); ++each) {
-      std::optional<std::uint32_t> machine;
-      if (each == main) {
-        machine = 0;
-      } else if (each->has_pages()) {
-        machine = next++;
-      }
-      source->machines.push_back(machine);
-    }
-  }
-}
-
 void TraceWriter::write_heads(PacketOutput& output) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];
@@ -159,10 +99,8 @@ void TraceWriter::write_heads(PacketOutput& output) {
       if (!source.machines[b]) continue;
       const FtraceTrace& trace = *parts_[s]->traces[b];
       const PacketPlace place{.machine = *source.machines[b], .sequence = trace.sequence};
-      output.append_packet(
-          clock_packet(trace.clock, trace.clock_pair_ts, place.sequence, place.machine));
       write_machine(source.info, machine_page_bytes(source.info),
-                    machine_name(sources_.front()->info, source, b), place, output);
+                    machine_name(sources_, source, b), place, output);
     }
     if (s == 0) {
       write_recorded_events(source.catalog, parts_[s]->wanted, is_part_,
@@ -171,7 +109,7 @@ void TraceWriter::write_heads(PacketOutput& output) {
   }
 }
 
-bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans) {
+TraceWriter::First TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans) {
   lanes_.clear();
   parts_.clear();
   std::uint32_t next_number = protos::event::kFirstGeneric;
@@ -196,13 +134,13 @@ bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans)
                           .shapes = source.shapes,
                           .symbols = parts.symbols,
                           .interned = parts.interned,
-                          .clock = clock_of(source.info),
+                          .clock = clock_of(sources_, source),
                           .clock_pair_ts = std::max<std::int64_t>(first.ts, 1),
                           .sequence = kFirstFtraceSequence + source.machines[b].value_or(0)}));
     }
   }
   open_lanes(time_range(options.bounds, first.ts), plans);
-  return first.is_doubtful;
+  return first;
 }
 
 // Of the first record of all files; 0 when there is none.
@@ -340,11 +278,12 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
   std::vector<Worker> workers(std::max(1u, options.threads));
   Plans plans(sources_.size());
   const auto write_once = [&] {
-    bool is_doubtful = prepare(options, plans);
+    First first = prepare(options, plans);
+    if (!options.has_clocks) write_clocks(sources_, first.ts, output);
     write_heads(output);
     write_lanes(output, workers, options.is_small, on_progress);
-    for (const auto& lane : lanes_) is_doubtful = is_doubtful || lane->stream.is_doubtful();
-    return is_doubtful;
+    for (const auto& lane : lanes_) first.is_doubtful |= lane->stream.is_doubtful();
+    return first.is_doubtful;
   };
   // Stamps that are wrong are seen when everything was read; then again, with
   // those put right.
