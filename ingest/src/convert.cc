@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <thread>
 
@@ -66,13 +67,16 @@ void warn_of_losses(const Reporter& reporter, const std::string& object,
          std::to_string(written.on_high_cpus) + " events are of CPUs from 1024 on",
          "they were left out: Perfetto refuses a trace that has such CPUs");
   }
-  if (!written.left_out.empty()) {
-    std::string fields;
-    for (const auto& [field, count] : written.left_out) fields += (fields.empty() ? "" : ", ") + field;
-    warn(reporter, object, "fields-left-out",
-         "Perfetto's messages have no place for " + fields,
-         "these fields were left out; the events fill Perfetto's tables");
-  }
+}
+
+void warn_of_fields(const Reporter& reporter, const TraceSource& source,
+                    const std::map<std::string, std::uint64_t>& left_out) {
+  if (left_out.empty()) return;
+  std::string fields;
+  for (const auto& [field, count] : left_out) fields += (fields.empty() ? "" : ", ") + field;
+  warn(reporter, source.file.path(), "fields-left-out",
+       "Perfetto's messages have no place for " + fields,
+       "these fields were left out; the events fill Perfetto's tables");
 }
 
 void warn_of_clock(const Reporter& reporter, const TraceSource& source) {
@@ -104,7 +108,7 @@ void warn_of_guests(const Reporter& reporter, const TraceWriter& writer) {
 void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter) {
   for (const auto& source : options.sources) refuse_text(source);
   OutputFile output(options.output, options.force);
-  TraceWriter writer(options.sources);
+  TraceWriter writer(open_sources(options.sources));
   if (options.no_unpack_limit) {
     for (const auto& source : writer.sources()) source->info.budget->lift();
   }
@@ -143,6 +147,7 @@ void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter
   output.commit();
   warn_of_losses(reporter, first, written);
   for (std::size_t s = 0; s < written.damage.size(); ++s) {
+    warn_of_fields(reporter, *writer.sources()[s], written.left_out[s]);
     warn_of_damage(reporter, writer.sources()[s]->file, written.damage[s], written.events, "");
     warn_of_clock(reporter, *writer.sources()[s]);
   }

@@ -40,8 +40,9 @@ constexpr const char* kUsage =
     "                             [--writer pages|sqlite] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--lane FILE --lane-view NAME...]... [--threads N]\n"
-    "                             [--trace SRC --events GLOB...] [--root NAME] [--mark TEXT]\n"
-    "                             [--shift NS] [--sequence N] [--force] [--json-lines]\n"
+    "                             [--trace SRC --events GLOB... [--time-range FROM..TO]]\n"
+    "                             [--root NAME] [--mark TEXT] [--shift NS] [--sequence N]\n"
+    "                             [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any[,GROUP]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
@@ -316,6 +317,8 @@ void run_timeline(Arguments args, const Reporter& reporter) {
       options.trace = args.value_of(word);
     } else if (word == "--events") {
       options.globs.push_back(checked_glob(args.value_of(word)));
+    } else if (word == "--time-range") {
+      parse_time_range(args.value_of(word), options.events_part);
     } else if (word == "--view") {
       options.views.push_back(args.value_of(word));
     } else if (word == "--lane") {

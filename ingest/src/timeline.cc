@@ -21,6 +21,7 @@
 #include "base/output_file.h"
 #include "event_choice.h"
 #include "perfetto/packet_output.h"
+#include "perfetto/trace_machines.h"
 #include "perfetto/trace_writer.h"
 #include "sink/database.h"
 #include "sink/track_event_writer.h"
@@ -28,7 +29,6 @@
 #include "timeline_lanes.h"
 #include "timeline_plan.h"
 #include "timeline_rows.h"
-#include "trace_source.h"
 
 namespace wbscope {
 namespace {
@@ -120,12 +120,18 @@ std::uint64_t draw_view(Database* db, const std::string& view, const ViewPlan& p
 
 // The events that the tracks were made of, for those who want to look closer.
 // What is wrong with the trace was told when the database was made.
-std::uint64_t write_events(const TimelineOptions& options, PacketOutput& packets) {
-  TraceWriter writer({options.trace});
+std::uint64_t write_events(TraceSources traces, const TimelineOptions& options,
+                           PacketOutput& packets) {
+  TraceWriter writer(std::move(traces));
   const EventChoice choice(options.globs, false);
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
   const TraceWritten events =
-      writer.write(packets, {.choice = choice, .bounds = {}, .threads = threads, .is_small = true},
+      writer.write(packets,
+                   {.choice = choice,
+                    .bounds = options.events_part,
+                    .threads = threads,
+                    .is_small = true,
+                    .has_clocks = true},
                    [](std::uint64_t) { throw_if_interrupted(); });
   return events.written;
 }
@@ -145,14 +151,18 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   const MetaValues meta = read_meta(*db);
   WriteBudget budget(database.path(), {});
   budget.add_read(database.size());
-  if (!options.trace.empty()) budget.add_read(InputFile(trace_path(options.trace)).size());
+  TraceSources traces;
+  if (!options.trace.empty()) traces = open_sources({options.trace});
+  for (const auto& trace : traces) budget.add_read(trace->file.size());
   PacketOutput packets(output.temp_path(), output.path(), &budget);
   const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
   // The clock is told of where the times are drawn: of several timelines in one trace, it never
   // goes back.
   const auto begin_ts = static_cast<std::int64_t>(static_cast<std::uint64_t>(meta.first_ts) +
                                                   static_cast<std::uint64_t>(options.shift_ns));
-  TrackEventWriter out(packets, meta.clock, begin_ts, sequence);
+  write_clocks(traces, begin_ts, packets);
+  TrackEventWriter out(packets, trace_clock(meta.clock, machines_count(traces)), begin_ts,
+                       sequence);
   const std::int64_t step_ns =
       meta.last_ts > meta.first_ts
           ? static_cast<std::int64_t>((static_cast<std::uint64_t>(meta.last_ts) -
@@ -181,7 +191,7 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   tree.finish();
   out.finish();
   lanes.end();  // the formats of events are tried in a child process
-  if (!options.trace.empty()) written += write_events(options, packets);
+  if (!traces.empty()) written += write_events(std::move(traces), options, packets);
   packets.finish();
   if (tree.slices_left_out() > 0) {
     reporter.warning({.slug = "slices-left-out",

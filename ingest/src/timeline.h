@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/reporter.h"
+#include "time_bounds.h"
 #include "timeline_lanes.h"
 
 namespace wbscope {
@@ -19,6 +20,7 @@ struct TimelineOptions {
   unsigned threads = 2;            // 1: lanes have none of their own
   std::string trace;               // trace.dat or run folder whose events ride along; "": none
   std::vector<std::string> globs;  // on "system:name" or "name": those that do
+  TimeBounds events_part;          // the part of them
   // For two runs in one trace: the root's name instead of the views' own, with the
   // threads below it; what the names of its groups begin with; what is added to each
   // time; the packet sequence.

@@ -16,13 +16,20 @@ from typing import Any
 
 import pytest
 from support.cli import Wbscope
+from support.clockgraph import read_clocks
 from support.perfetto_engine import PerfettoEngine
+from support.pfread import read_trace
 from support.pftrace import userspace_dev
 from support.report import count_events, report_lines
 from support.runs import REPOSITORY, RecordedRun, example
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 SAMPLES = REPOSITORY / "tests/data/traces"
+INSTANCES = sorted(
+    path.parent.name
+    for glob in ("*-instances/trace.dat", "*-instance/trace.dat")
+    for path in SAMPLES.glob(glob)
+)
 ROWS_OF_AN_EVENT = 300
 COUNTS = "SELECT name, COUNT(*) AS n FROM ftrace_event GROUP BY name"
 COMPLAINTS = (
@@ -52,6 +59,12 @@ def convert(wbscope: Wbscope, output: Path, *words: str | Path) -> list[dict[str
     """Convert; the warnings."""
     done: list[dict[str, Any]] = wbscope.document("convert", *words, "-o", output)["warnings"]
     return done
+
+
+def machine_names(trace: Path) -> dict[int, str]:
+    """Machines that the trace tells of, and what it calls them."""
+    heads = [packet for packet in read_trace(trace).packets if packet.HasField("system_info")]
+    return {head.machine_id: head.system_info.machine_name for head in heads}
 
 
 def counts(engine: PerfettoEngine) -> dict[str, int]:
@@ -289,6 +302,37 @@ def test_instances_are_machines(wbscope: Wbscope, tmp_path: Path) -> None:
         assert len({machine for machine, *_ in ours}) == 3
 
 
+@pytest.mark.parametrize("sample", INSTANCES)
+def test_times_of_all_machines_are_placed(wbscope: Wbscope, tmp_path: Path, sample: str) -> None:
+    """In the engine, and by the rules that newer ones have of clocks."""
+    trace = tmp_path / "trace.pftrace"
+    convert(wbscope, trace, SAMPLES / sample / "trace.dat")
+    recorded = sorted((record.machine, record.ts) for record in read_trace(trace).records)
+    assert len({machine for machine, _ in recorded}) > 1
+    graph = read_clocks(trace)
+    assert dict(graph.lost) == {}
+    assert graph.placed.total() > len(recorded)
+    with PerfettoEngine() as engine:
+        engine.load(trace)
+        shown = engine.table(
+            "SELECT COALESCE(m.raw_id, 0), f.ts FROM ftrace_event AS f"
+            " JOIN cpu AS c USING (ucpu) LEFT JOIN machine AS m ON m.id = c.machine_id"
+            " ORDER BY 1, 2"
+        )[1]
+        assert shown == recorded
+
+
+@pytest.mark.parametrize("sample", ["6.1-amd64-v6-instances-only", "6.1-amd64-v7-instances-only"])
+def test_an_empty_buffer_is_no_machine(wbscope: Wbscope, tmp_path: Path, sample: str) -> None:
+    """With `trace-cmd record -B` the top buffer has no records: the instance is what was traced."""
+    trace = tmp_path / "trace.pftrace"
+    convert(wbscope, trace, SAMPLES / sample / "trace.dat")
+    assert machine_names(trace) == {0: ""}
+    records = read_trace(trace).records
+    assert records
+    assert {record.machine for record in records} == {0}
+
+
 def test_a_host_and_its_guest(wbscope: Wbscope, tmp_path: Path) -> None:
     pair = [SAMPLES / f"6.1-amd64-v7-{name}/trace.dat" for name in ("host", "guest")]
     trace = tmp_path / "trace.pftrace"
@@ -301,10 +345,22 @@ def test_a_host_and_its_guest(wbscope: Wbscope, tmp_path: Path) -> None:
         engine.load(trace)
         assert engine.query(COMPLAINTS) == []
         assert counts(engine) == expected
-        assert len(engine.query("SELECT id FROM machine")) == 3  # the host's instance, too
+        assert len(engine.query("SELECT id FROM machine")) == 2
+    assert machine_names(trace) == {0: "", 1: "guest guest"}
+    assert dict(read_clocks(trace).lost) == {}
     other = SAMPLES / "7.2-amd64-v7-guest/trace.dat"
     warnings = convert(wbscope, tmp_path / "other.pftrace", pair[0], other)
     assert [w["slug"] for w in warnings] == ["clocks-not-related"]
+
+
+def test_fields_left_out_are_told_of_their_file(wbscope: Wbscope, tmp_path: Path) -> None:
+    """Kernel 6.1 has no memcg_id of reclaim, 7.2 has."""
+    older, newer = (example(name) for name in ("four-equal-writers", "four-equal-writers-7.2"))
+    warnings = convert(wbscope, tmp_path / "both.pftrace", older.folder, newer.folder)
+    told = [w["message"] for w in warnings if w["slug"] == "fields-left-out"]
+    assert len(told) == 1
+    assert told[0].startswith(f"{newer.trace}: ")
+    assert "memcg_id" in told[0]
 
 
 def test_function_graph(wbscope: Wbscope, tmp_path: Path) -> None:

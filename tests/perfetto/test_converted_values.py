@@ -62,6 +62,12 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Both(run, read_trace(trace), said)
 
 
+def machines_of(run: Ingested) -> dict[int, int]:
+    """Buffers with records are machines, in their order; an empty one is none."""
+    buffers = run.rows("SELECT id FROM buffer WHERE subbuf_bytes IS NOT NULL ORDER BY id")
+    return {buffer: machine for machine, (buffer,) in enumerate(buffers)}
+
+
 def rows_of(run: Ingested, event: str, table: str) -> Iterator[tuple[dict[str, Any], ...]]:
     """Records of an event in their order: what leads them, and their fields with the kind."""
     fields = run.rows(
@@ -72,10 +78,11 @@ def rows_of(run: Ingested, event: str, table: str) -> Iterator[tuple[dict[str, A
         columns = run.rows(f'PRAGMA table_info("{table}")')[5:]
         fields = [(name, name, "", kind.lower()) for _, name, kind, *_ in columns]
     names = "".join(f', "{column}"' for _, column, *_ in fields)
+    machines = machines_of(run)
     for buffer, cpu, ts, tid, *values in run.rows(
         f'SELECT buffer, cpu, ts, tid{names} FROM "{table}" ORDER BY cpu, buffer, seq'
     ):
-        lead = {"machine": buffer, "cpu": cpu, "ts": ts, "tid": 0 if tid is None else tid}
+        lead = {"machine": machines[buffer], "cpu": cpu, "ts": ts, "tid": 0 if tid is None else tid}
         yield (
             lead,
             {
@@ -152,7 +159,9 @@ def signed_list(text: str) -> str:
 
 
 def test_gaps_stand_before_the_record_that_follows(both: Both) -> None:
-    gaps = both.run.rows("SELECT cpu, buffer FROM lost_events ORDER BY cpu, buffer, ts")
+    machines = machines_of(both.run)
+    rows = both.run.rows("SELECT cpu, buffer FROM lost_events ORDER BY cpu, buffer, ts")
+    gaps = [(cpu, machines[buffer]) for cpu, buffer in rows]
     marked = Counter((r.cpu, r.machine) for r in both.trace.records if r.lost_before)
     # Two gaps with no record between them are one; a gap behind the last record is none.
     for place, count in marked.items():

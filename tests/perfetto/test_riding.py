@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from support.clockgraph import read_clocks
 from support.perfetto_engine import PerfettoEngine
-from support.runs import RecordedRun, drawn_runs, example
+from support.runs import REPOSITORY, RecordedRun, drawn_runs, example
 from wbscope.library.library import load_library
 
+SAMPLES = REPOSITORY / "tests/data/traces"
 RUNS = ["deep", "four-equal-writers-7.2"]
 COUNTS = "SELECT name, COUNT(*) AS n FROM ftrace_event GROUP BY name"
 
@@ -112,6 +114,44 @@ def test_events_that_would_be_most_of_the_file(wbscope: Wbscope, tmp_path: Path)
     assert (tmp_path / "few.pftrace").stat().st_size < 5 << 20
     named_file = timeline(wbscope, run, tmp_path / "all.pftrace", "--events", f"vmscan:{name}")
     assert counts(named_file)[name] > 100_000
+
+
+def test_events_of_an_instance_are_on_the_threads_of_the_tracks(
+    wbscope: Wbscope, tmp_path: Path
+) -> None:
+    """Of a recording with `-B`, whose top buffer is empty."""
+    run = SAMPLES / "6.1-amd64-v7-host/trace.dat"
+    file = timeline(wbscope, run, tmp_path / "run.pftrace", "--events", "*")
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        tids = [tid for (tid,) in engine.table("SELECT tid FROM thread")[1]]
+        assert len(tids) > 1
+        assert sorted(set(tids)) == sorted(tids)
+        assert len(engine.table("SELECT id FROM machine")[1]) == 1
+
+
+@pytest.mark.parametrize("part", [(), ("--from", "0.001s")], ids=["whole", "part"])
+def test_times_of_all_machines_are_placed(
+    wbscope: Wbscope, tmp_path: Path, part: tuple[str, ...]
+) -> None:
+    """By the rules that newer engines have of clocks: all are declared before the first track."""
+    run = SAMPLES / "6.1-amd64-v7-instances/trace.dat"
+    file = timeline(wbscope, run, tmp_path / "run.pftrace", "--events", "*", *part)
+    graph = read_clocks(file)
+    assert dict(graph.lost) == {}
+    assert sorted(graph.placed) == [0, 1, 2]
+    alone = timeline(wbscope, run, tmp_path / "alone.pftrace", "--no-events", *part)
+    drawn = []
+    for each in (file, alone):
+        with PerfettoEngine() as engine:
+            engine.load(each)
+            drawn.append(engine.table("SELECT ts, dur, name FROM slice ORDER BY 1, 2, 3")[1])
+            machines = engine.table(
+                "SELECT COUNT(DISTINCT COALESCE(c.machine_id, 0)) FROM ftrace_event"
+                " JOIN cpu AS c USING (ucpu)"
+            )[1]
+            assert machines == [(3 if each == file else 0,)]
+    assert drawn[0] == drawn[1] != []
 
 
 @pytest.mark.parametrize("database", ["deep"], indirect=True)

@@ -115,7 +115,7 @@ def test_a_part_without_events(wbscope: Wbscope, tmp_path: Path) -> None:
 
 
 def test_any_name_of_the_output(wbscope: Wbscope, tmp_path: Path) -> None:
-    """Events are cut beside it, in a folder of its own; a file of another's stays."""
+    """Nothing is made beside it, and a file of another stays."""
     run, part = example("four-equal-writers").folder, ("--from", "1s", "--to", "2s")
     other = tmp_path / "x.pftrace.events"
     other.write_text("somebody else's")

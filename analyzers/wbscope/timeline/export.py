@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -112,8 +111,8 @@ def _write(
     options = _named("--view", drawing.names(views))
     if beside:
         options += beside.options(t0_ns or run.bounds()[0])
-    if globs and not span:
-        options += ["--trace", str(source.trace), *_options(globs)]
+    if globs:
+        options += ["--trace", str(source.trace), *_options(globs, (t0_ns, t1_ns))]
     with private_output(output, force=force) as private:
         try:
             warnings = drawing.draw(options, private, kept=True)
@@ -122,8 +121,6 @@ def _write(
             if not drawing.read_kept():
                 raise
             warnings = drawing.draw(options, private, kept=False)
-        if globs and span:
-            _append_events(source, private, globs, (t0_ns, t1_ns))
     return Timeline(
         output=output,
         views=tuple(views),
@@ -246,22 +243,9 @@ def _stayed(events: Sequence[str], run: Run) -> list[Notice]:
     return [Notice("events-left-out", text)] if events else []
 
 
-def _options(globs: Sequence[str]) -> list[str]:
-    return _named("--events", globs)
-
-
-def _append_events(source: Source, timeline: Path, globs: Sequence[str], part: _Part) -> None:
-    """Those of a part of the time: Perfetto traces, one behind the other, are one trace.
-
-    What is wrong with the trace was told when the database was made.
-    """
-    cut = timeline.with_name(f"{timeline.name}.events")  # the output may have any name
+def _options(globs: Sequence[str], part: _Part) -> list[str]:
     bounds = "..".join("" if ns is None else str(ns) for ns in part)
-    arguments = ["convert", file_word(source.trace), *_options(globs), "--time-range", bounds]
-    run_ingester([*arguments, "-o", str(cut)])
-    with cut.open("rb") as events, timeline.open("ab") as whole:
-        shutil.copyfileobj(events, whole)
-    cut.unlink()
+    return [*_named("--events", globs), *(["--time-range", bounds] if bounds != ".." else [])]
 
 
 def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:

@@ -7,8 +7,9 @@
 #include "perfetto/protos.h"
 
 namespace wbscope {
+namespace {
 
-TraceClock trace_clock(std::string_view name) {
+TraceClock named_clock(std::string_view name) {
   using namespace protos::bundle;
   if (name == "boot") return {.primary = clocks::kBoottime};
   if (name == "mono") return {.packets = clocks::kMonotonic, .primary = clocks::kMonotonic};
@@ -23,6 +24,14 @@ TraceClock trace_clock(std::string_view name) {
   if (name == "local") clock.bundles = kClockLocal;
   if (name == "global") clock.bundles = kClockGlobal;
   clock.bundles_need_pair = clock.bundles != 0;
+  return clock;
+}
+
+}  // namespace
+
+TraceClock trace_clock(std::string_view name, std::size_t machines) {
+  TraceClock clock = named_clock(name);
+  if (machines > 1) clock.primary.reset();
   return clock;
 }
 

@@ -2,6 +2,7 @@
 // How a Perfetto trace says which clock its times are of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,7 +31,10 @@ struct TraceClock {
   bool bundles_need_pair = false;
 };
 
-[[nodiscard]] TraceClock trace_clock(std::string_view name);
+// Of several machines none has a primary clock: since Perfetto v58 a clock is one of
+// its machine, the trace is shown in that of the last one, and readers know the way to
+// it from the same clock of other machines only when that is BOOTTIME.
+[[nodiscard]] TraceClock trace_clock(std::string_view name, std::size_t machines = 1);
 
 // A packet without tag and length. ts: a time of the trace; machine 0 is the
 // one that the trace is of.

@@ -27,20 +27,6 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 512u << 10;  // of records, for each thread
 
-// The clock that the file's times are of; counters that became ns are no
-// longer what their name says.
-TraceClock clock_of(const TraceInfo& info) {
-  return info.has_tsc ? trace_clock("") : trace_clock(info.clock);
-}
-
-// As the host's file calls it, else by its own file.
-std::string guest_name(const TraceInfo& host, const TraceSource& guest) {
-  for (const auto& each : host.guests) {
-    if (each.trace_id == guest.info.trace_id) return "guest " + each.name;
-  }
-  return guest.file.name();
-}
-
 }  // namespace
 
 // What belongs to a source while it is written.
@@ -89,17 +75,13 @@ class TraceWriter::SpareStrings {
   std::vector<std::string> spare_;
 };
 
-TraceWriter::TraceWriter(const std::vector<std::string>& paths) {
-  for (const auto& path : paths) {
-    sources_.push_back(std::make_unique<TraceSource>(trace_path(path)));
-    TraceSource& source = *sources_.back();
-    source.info = read_info(source.file);
-    source.catalog = build_event_catalog(source.info);
-    if (source.info.buffers.empty() || !source.catalog.has_formats()) {
-      throw_nothing_readable(source.file, source.info);
+TraceWriter::TraceWriter(TraceSources sources) : sources_(std::move(sources)) {
+  for (const auto& source : sources_) {
+    source->catalog = build_event_catalog(source->info);
+    if (source->info.buffers.empty() || !source->catalog.has_formats()) {
+      throw_nothing_readable(source->file, source->info);
     }
   }
-  number_machines();
 }
 
 TraceWriter::~TraceWriter() = default;
@@ -110,34 +92,15 @@ std::uint64_t TraceWriter::bytes() const noexcept {
   return sum;
 }
 
-// Machine 0 is the top buffer of the first file, or the first buffer that it
-// has.
-void TraceWriter::number_machines() {
-  std::uint32_t next = 1;
-  for (const auto& source : sources_) {
-    const auto& buffers = source->info.buffers;
-    const auto top = std::find_if(buffers.begin(), buffers.end(),
-                                  [](const auto& buffer) { return buffer.name.empty(); });
-    const auto main = static_cast<std::size_t>(top == buffers.end() ? 0 : top - buffers.begin());
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      const bool is_host = source == sources_.front() && b == main;
-      source->machines.push_back(is_host ? 0 : next++);
-    }
-  }
-}
-
 void TraceWriter::write_heads(PacketOutput& output) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];
     for (std::size_t b = 0; b < source.info.buffers.size(); ++b) {
+      if (!source.machines[b]) continue;
       const FtraceTrace& trace = *parts_[s]->traces[b];
-      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
-      output.append_packet(
-          clock_packet(trace.clock, trace.clock_pair_ts, place.sequence, place.machine));
-      const std::string& buffer = source.info.buffers[b].name;
-      std::string name = s > 0 ? guest_name(sources_.front()->info, source) : std::string();
-      if (!buffer.empty()) name += (name.empty() ? "" : ", ") + ("instance " + buffer);
-      write_machine(source.info, machine_page_bytes(source.info), name, place, output);
+      const PacketPlace place{.machine = *source.machines[b], .sequence = trace.sequence};
+      write_machine(source.info, machine_page_bytes(source.info),
+                    machine_name(sources_, source, b), place, output);
     }
     if (s == 0) {
       write_recorded_events(source.catalog, parts_[s]->wanted, is_part_,
@@ -146,7 +109,7 @@ void TraceWriter::write_heads(PacketOutput& output) {
   }
 }
 
-bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans) {
+TraceWriter::First TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans) {
   lanes_.clear();
   parts_.clear();
   std::uint32_t next_number = protos::event::kFirstGeneric;
@@ -171,13 +134,13 @@ bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans)
                           .shapes = source.shapes,
                           .symbols = parts.symbols,
                           .interned = parts.interned,
-                          .clock = clock_of(source.info),
+                          .clock = clock_of(sources_, source),
                           .clock_pair_ts = std::max<std::int64_t>(first.ts, 1),
-                          .sequence = kFirstFtraceSequence + source.machines[b]}));
+                          .sequence = kFirstFtraceSequence + source.machines[b].value_or(0)}));
     }
   }
   open_lanes(time_range(options.bounds, first.ts), plans);
-  return first.is_doubtful;
+  return first;
 }
 
 // Of the first record of all files; 0 when there is none.
@@ -219,7 +182,7 @@ void TraceWriter::open_lanes(const TimeRange& range, const Plans& plans) {
             .source = s,
             .stream = CpuStream(source.file, source.info, b, region, parts_[s]->dispatch,
                                 kBlockBytes, range, fixes),
-            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b]),
+            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, *source.machines[b]),
             .made = {}}));
       }
     }
@@ -315,11 +278,12 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
   std::vector<Worker> workers(std::max(1u, options.threads));
   Plans plans(sources_.size());
   const auto write_once = [&] {
-    bool is_doubtful = prepare(options, plans);
+    First first = prepare(options, plans);
+    if (!options.has_clocks) write_clocks(sources_, first.ts, output);
     write_heads(output);
     write_lanes(output, workers, options.is_small, on_progress);
-    for (const auto& lane : lanes_) is_doubtful = is_doubtful || lane->stream.is_doubtful();
-    return is_doubtful;
+    for (const auto& lane : lanes_) first.is_doubtful |= lane->stream.is_doubtful();
+    return first.is_doubtful;
   };
   // Stamps that are wrong are seen when everything was read; then again, with
   // those put right.
@@ -350,6 +314,7 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
 // before.
 TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
   TraceWritten all;
+  all.left_out.resize(sources_.size());
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     TraceSource& source = *sources_[s];
     const auto names = parse_saved_cmdlines(source.info.cmdlines);
@@ -364,7 +329,7 @@ TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
         if (!lane->packets.events().contains(event)) continue;
         const EventPlan& plan = source.catalog.events[event];
         for (const auto& field : source.shapes[event].usual.left_out) {
-          all.left_out[plan.full_name() + "." + field] += count;
+          all.left_out[s][plan.full_name() + "." + field] += count;
         }
       }
       for (const auto& [tid, span] : stream.tasks()) {
@@ -386,8 +351,9 @@ TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
     add_change(source.info.damage, source.file);
     all.damage.push_back(source.info.damage);
     for (std::size_t b = 0; b < tasks.size(); ++b) {
+      if (!source.machines[b]) continue;
       const FtraceTrace& trace = *parts_[s]->traces[b];
-      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
+      const PacketPlace place{.machine = *source.machines[b], .sequence = trace.sequence};
       write_thread_names(tasks[b], names, trace.clock, place, output);
       // What the kernel counted is of the whole recording.
       if (place.machine == 0 && whole) write_cpu_stats(source.info, lost, place, output);

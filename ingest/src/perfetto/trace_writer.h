@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,24 +20,13 @@
 #include "perfetto/ftrace_packets.h"
 #include "perfetto/packet_output.h"
 #include "perfetto/symbol_names.h"
+#include "perfetto/trace_machines.h"
 #include "pipeline/cpu_stream.h"
 #include "pipeline/stamp_check.h"
 #include "time_bounds.h"
 #include "tracedat/trace_info.h"
 
 namespace wbscope {
-
-// One trace.dat while it is written. Each of its buffers is a machine of the
-// Perfetto trace: readers have no other place for a second set of CPUs.
-struct TraceSource {
-  explicit TraceSource(std::string path) : file(std::move(path)) {}
-
-  InputFile file;
-  TraceInfo info;
-  EventCatalog catalog;
-  std::vector<EventShapes> shapes;
-  std::vector<std::uint32_t> machines;  // by buffer
-};
 
 // What was written, and what readers are to know of it.
 struct TraceWritten {
@@ -46,8 +36,9 @@ struct TraceWritten {
   std::uint64_t on_high_cpus = 0;  // left out: readers would refuse the trace
   std::uint64_t lost_gaps = 0;
   std::uint64_t lost_known = 0;
-  std::map<std::string, std::uint64_t> left_out;  // "system:name.field": records
-  std::vector<std::vector<Message>> damage;       // by source
+  // By source.
+  std::vector<std::map<std::string, std::uint64_t>> left_out;  // "system:name.field": records
+  std::vector<std::vector<Message>> damage;
   Counters counters;
 };
 
@@ -57,19 +48,21 @@ struct TraceWriterOptions {
   bool compat = false;        // generic events in the form that readers before v50 know
   unsigned threads = 1;
   bool is_small = false;  // compressed: a third of the size, and three times the work
+  bool has_clocks = false;  // write_clocks() was called before
 };
 
 class TraceWriter {
  public:
   using OnProgress = std::function<void(std::uint64_t done_bytes)>;  // may throw to stop
 
-  // Reads what the containers say. Raises: Error when a file cannot be read.
-  explicit TraceWriter(const std::vector<std::string>& paths);
+  // Reads what events are. Pre: the process has one thread, see ChildWork. Raises:
+  // Error when nothing of a file can be read.
+  explicit TraceWriter(TraceSources sources);
   ~TraceWriter();
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
 
-  [[nodiscard]] const std::vector<std::unique_ptr<TraceSource>>& sources() const noexcept {
+  [[nodiscard]] const TraceSources& sources() const noexcept {
     return sources_;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
@@ -82,15 +75,15 @@ class TraceWriter {
  private:
   struct Lane;
   class SpareStrings;
-  void number_machines();
   using Plans = std::vector<StampPlan>;  // by source: stamps to put right
 
-  // Whether stamps may be wrong, which only a look at the whole file tells.
-  [[nodiscard]] bool prepare(const TraceWriterOptions& options, const Plans& plans);
   struct First {
     std::int64_t ts = 0;
-    bool is_doubtful = false;  // the first records of CPUs are far from each other
+    // The first records of CPUs are far from each other: whether stamps are wrong,
+    // only a look at the whole file tells.
+    bool is_doubtful = false;
   };
+  [[nodiscard]] First prepare(const TraceWriterOptions& options, const Plans& plans);
   [[nodiscard]] First first_ts(const Plans& plans) const;
   void open_lanes(const TimeRange& range, const Plans& plans);
   struct Worker;
@@ -101,7 +94,7 @@ class TraceWriter {
   void write_heads(PacketOutput& output);
   [[nodiscard]] TraceWritten add_up(PacketOutput& output, bool whole);
 
-  std::vector<std::unique_ptr<TraceSource>> sources_;
+  TraceSources sources_;
   struct Parts;
   std::vector<std::unique_ptr<Parts>> parts_;  // by source
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -237,12 +237,6 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
   }
 }
 
-// A recorder that was asked for an instance only still lists the top one.
-static bool has_pages(const BufferInfo& buffer) {
-  return std::any_of(buffer.regions.begin(), buffer.regions.end(),
-                     [](const CpuRegion& region) { return region.bytes > 0; });
-}
-
 void RunWriter::buffers(const TraceInfo& info) {
   Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?, ?)");
   std::int64_t id = 0;
@@ -252,7 +246,7 @@ void RunWriter::buffers(const TraceInfo& info) {
     insert.bind(1, id++);
     insert.bind_text(2, name);
     insert.bind_text(3, clock);
-    if (info.buffers.size() > 1 && !has_pages(buffer)) {
+    if (info.buffers.size() > 1 && !buffer.has_pages()) {
       insert.bind_null(4);
     } else {
       insert.bind(4, std::int64_t{buffer.page_bytes});

@@ -8,7 +8,6 @@
 
 #include "base/utf8.h"
 #include "perfetto/compressed_packets.h"
-#include "perfetto/trace_clock.h"
 
 namespace wbscope {
 namespace {
@@ -77,14 +76,13 @@ std::int32_t small(std::int64_t number) { return static_cast<std::int32_t>(numbe
 
 }  // namespace
 
-TrackEventWriter::TrackEventWriter(PacketOutput& output, std::string_view clock,
+TrackEventWriter::TrackEventWriter(PacketOutput& output, const TraceClock& clock,
                                    std::int64_t first_ts, std::uint32_t sequence)
     : output_(output),
       sequence_(sequence),
       first_id_(std::uint64_t{sequence - kTrackEventSequence} << 32),
       last_track_(first_id_) {
-  const TraceClock shown = trace_clock(clock);
-  packet_ = clock_packet(shown, first_ts, sequence);
+  packet_ = clock_packet(clock, first_ts, sequence);
   put_packet();
 
   packet_.clear();
@@ -93,7 +91,7 @@ TrackEventWriter::TrackEventWriter(PacketOutput& output, std::string_view clock,
   out.add_uint32(packet::kSequenceFlags, packet::kStateCleared);
   {
     pbf_writer defaults(out, packet::kDefaults);
-    defaults.add_uint32(packet::kTimestampClockId, shown.packets);
+    defaults.add_uint32(packet::kTimestampClockId, clock.packets);
   }
   put_packet();
 }

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "perfetto/packet_output.h"
+#include "perfetto/trace_clock.h"
 
 namespace wbscope {
 
@@ -45,11 +46,11 @@ struct StringHash {
 
 class TrackEventWriter {
  public:
-  // Declares the clock of the time stamps, in the kernel's words ("boot", "mono",
-  // ...); first_ts: a time of it. Raises: Error (exit 5).
+  // Declares the clock of the time stamps; first_ts: a time of it. Raises: Error
+  // (exit 5).
   // sequence: tells the packets, tracks and arrows of several outputs in one trace
   // apart.
-  TrackEventWriter(PacketOutput& output, std::string_view clock, std::int64_t first_ts,
+  TrackEventWriter(PacketOutput& output, const TraceClock& clock, std::int64_t first_ts,
                    std::uint32_t sequence = kTrackEventSequence);
   ~TrackEventWriter();
   TrackEventWriter(const TrackEventWriter&) = delete;

@@ -2,6 +2,7 @@
 // TraceInfo: what the container of a trace.dat says, before any event is read.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,12 @@ struct BufferInfo {
   std::uint64_t data_begin = 0;
   std::uint64_t data_end = 0;
   std::vector<CpuRegion> regions;
+
+  // A recorder that was asked for an instance only still lists the top one.
+  [[nodiscard]] bool has_pages() const noexcept {
+    return std::any_of(regions.begin(), regions.end(),
+                       [](const CpuRegion& region) { return region.bytes > 0; });
+  }
 };
 
 struct FormatText {

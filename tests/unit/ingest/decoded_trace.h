@@ -194,10 +194,10 @@ inline void decode_trace(const std::string& bytes, Decoded& out) {
 }
 
 template <typename Fill>
-Decoded written(const char* clock, Fill fill) {
+Decoded written(const char* clock, Fill fill, std::size_t machines = 1) {
   const TempDir dir;
   PacketOutput packets(dir.path("x.pftrace"), "x.pftrace");
-  TrackEventWriter writer(packets, clock, 12345);
+  TrackEventWriter writer(packets, trace_clock(clock, machines), 12345);
   fill(writer);
   writer.finish();
   packets.finish();

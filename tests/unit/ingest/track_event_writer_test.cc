@@ -32,6 +32,14 @@ TEST(TrackEventWriter, ClocksThatPerfettoKnows) {
   EXPECT_EQ(boot.default_clock, 6u);
 }
 
+TEST(TrackEventWriter, NoClockOfOneMachineIsThatOfSeveral) {
+  for (const char* name : {"boot", "mono", "x86-tsc"}) {
+    const Decoded out = written(name, [](TrackEventWriter&) {}, 2);
+    EXPECT_EQ(out.clocks.back(), (Clocks::value_type{6, 12345})) << name;
+    EXPECT_EQ(out.primary_clock, 0u) << name;
+  }
+}
+
 TEST(TrackEventWriter, OtherClocksRunLikeBoottime) {
   for (const char* name : {"local", "global", ""}) {
     const Decoded out = written(name, [](TrackEventWriter&) {});
