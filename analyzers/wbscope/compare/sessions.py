@@ -170,15 +170,16 @@ def design_of(
         return Design("runs", *alike)
     mine = _with_unknown(labels[: len(side.runs)], "A", policy)
     theirs = _with_unknown(labels[len(side.runs) :], "B", policy)
-    told = _unknown(side, base, (mine, theirs))
+    told = _unknown(side, base, (mine, theirs), "they are left out of tests by session")
+    in_runs = _unknown(side, base, (mine, theirs), "they count as the others, in a test of runs")
     shared = (set(mine) & set(theirs)) - {""}
     if shared and all(sum(one in shared for one in s) >= policy.min_runs for s in (mine, theirs)):
         kept = [tuple(one if one in shared else "" for one in s) for s in (mine, theirs)]
         return Design("blocks", kept[0], kept[1], (*told, *_left_out(side, base, kept)))
     if len({*mine, *theirs} - {""}) == 1:
-        return Design("runs", *alike, tuple(told))
+        return Design("runs", *alike, tuple(in_runs))
     if len({*mine} - {""}) + len({*theirs} - {""}) == 2:
-        untold = (*told, *_single(side, base, (mine, theirs), tested=False))
+        untold = (*in_runs, *_single(side, base, (mine, theirs), tested=False))
         return Design("runs", *alike, untold, is_apart=True)
     single = _single(side, base, (mine, theirs), tested=True)
     return Design("sessions", mine, theirs, (*told, *single), is_apart=not shared)
@@ -196,14 +197,13 @@ def _with_unknown(labels: Sequence[str], side: str, policy: Policy) -> tuple[str
     return tuple("" if one == _UNKNOWN else one for one in labels)
 
 
-def _unknown(side: Side, base: Side, labels: tuple[Sequence[str], ...]) -> list[Notice]:
+def _unknown(side: Side, base: Side, labels: tuple[Sequence[str], ...], made: str) -> list[Notice]:
     """Runs without a session where others have one, and what is made of them."""
     found = []
     for one, names in zip((base, side), reversed(labels), strict=True):
         if count := sum(run.session is None for run in one.runs):
-            what = "they are left out of tests by session"
-            if any(name.startswith(_UNKNOWN) for name in names):
-                what = f"{one.name} counts as one session"
+            is_one = any(name.startswith(_UNKNOWN) for name in names)
+            what = f"{one.name} counts as one session" if is_one else made
             told = (
                 f"the session of {count} of {len(one.runs)} runs of {one.name} is unknown: {what};"
             )

@@ -194,6 +194,8 @@ def test_too_few_runs_of_the_one_session_are_not_called_apart() -> None:
     found = design_of(side_of("A", [("mo", _STEPS[:2])]), base, POLICY)
     assert (found.kind, found.is_apart) == ("runs", False)
     assert [one.slug for one in found.warnings] == ["unknown-session"]
+    # No test by session is made, so nothing is left out of it.
+    assert "is unknown: they count as the others, in a test of runs;" in found.warnings[0].message
 
 
 def test_runs_far_outside_fail_nothing_where_each_side_has_its_session() -> None:
