@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from wbscope.run.run import open_run
 _TRACEFS = Path("/sys/kernel/tracing")
 _LIST = _TRACEFS / "dynamic_events"
 _DEAD = "wbscope_999999999_0123abcd"
-_PLACE = "/bin/sh:0x1000"
 _FOREIGN = ("mine", "wbscope_mine", "wbscope_1_0123abcd")  # process 1 lives
 _ENTRY, _RETURN = "balance_dirty_pages_entry", "balance_dirty_pages_return"
 
@@ -34,7 +34,13 @@ def _append(line: str) -> None:
 
 
 @pytest.fixture
-def foreign(recorder: Recorder) -> Iterator[list[str]]:
+def place(recorder: Recorder) -> str:
+    """In a program that nobody runs: an enabled probe is a breakpoint, also in what is no code."""
+    return f"{shutil.copy('/bin/true', recorder.folder / 'probed')}:0x1000"
+
+
+@pytest.fixture
+def foreign(recorder: Recorder, place: str) -> Iterator[list[str]]:
     """Probes of others, which look like ours as far as they can; and their own instance.
 
     Made after the recorder has looked at the machine, and gone before it looks again.
@@ -43,7 +49,7 @@ def foreign(recorder: Recorder) -> Iterator[list[str]]:
     instance = _TRACEFS / "instances" / "test-of-others"
     try:
         for group in _FOREIGN:
-            _append(f"p:{group}/{_ENTRY} {_PLACE}")
+            _append(f"p:{group}/{_ENTRY} {place}")
     except OSError as error:
         pytest.skip(f"no uprobes: {error.strerror}")
     instance.mkdir()
@@ -59,10 +65,10 @@ def foreign(recorder: Recorder) -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def left(foreign: list[str]) -> Iterator[None]:
+def left(foreign: list[str], place: str) -> Iterator[None]:
     """Of a recorder that was killed, and whose instance is gone."""
     for name in (_ENTRY, _RETURN):
-        _append(f"p:{_DEAD}/{name} {_PLACE}")
+        _append(f"p:{_DEAD}/{name} {place}")
     yield
     for name in (_ENTRY, _RETURN):
         if f":{_DEAD}/{name} " in _LIST.read_text():
