@@ -96,8 +96,11 @@ class HeldFolder:
 
     def read_text(self, name: str) -> str:
         """Of a plain file.  Raises: OSError."""
-        number = self.open(name, os.O_RDONLY | os.O_NONBLOCK)
-        with open(number, encoding="utf-8", errors="replace") as file:
+
+        def opener(name: str, _flags: int) -> int:
+            return self.open(name, os.O_RDONLY | os.O_NONBLOCK)
+
+        with open(name, encoding="utf-8", errors="replace", opener=opener) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "is no file", name)
             return file.read(_MOST_TEXT)

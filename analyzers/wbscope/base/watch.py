@@ -104,9 +104,10 @@ class _Watch:
         os.close(self.writing)
 
     def _listen(self) -> None:
+        poll = select.poll()  # select() takes no descriptor above 1023
+        poll.register(self._reading, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._reading], [], [], _LOOK_SECONDS)
-            heard = os.read(self._reading, 512) if ready else b""
+            heard = os.read(self._reading, 512) if poll.poll(_LOOK_SECONDS * 1000) else b""
             if 0 in heard:
                 return
             with self.lock:

@@ -68,7 +68,7 @@ def read_unsized(source: Path) -> Piped:
     Raises: OSError, InputError for too much, SetupError without room.
     """
     path = _open.enter_context(scratch_folder()) / source.name
-    with open(open_plain(source), "rb") as file:
+    with open(source, "rb", opener=open_plain) as file:
         return Piped(path, _spool(path, file, str(source), "it"))
 
 

@@ -97,7 +97,7 @@ class Source:
 
     def has_formats(self) -> bool:
         """A trace.dat holds the event formats of its kernel, text does not."""
-        with open(open_plain(self.trace), "rb") as file:
+        with open(self.trace, "rb", opener=open_plain) as file:
             return file.read(len(_TRACE_MAGIC)) == _TRACE_MAGIC
 
     def inputs(self) -> list[Path]:
@@ -259,7 +259,7 @@ def _may_be_run(path: Path) -> bool:
         # To look at a file of tracefs may take out of it what there is.
         if not path.is_file() or path.stat().st_size == 0:
             return False
-        with open(open_plain(path), "rb") as file:
+        with open(path, "rb", opener=open_plain) as file:
             start = file.read(START_BYTES) or b""
         if start.startswith(_SQLITE_MAGIC):
             from wbscope.library.database import check_database
@@ -275,7 +275,7 @@ def _kind(path: Path, text: str) -> Kind:
     """By content: suffixes lie."""
     try:
         # It may have become another file since it was looked at.
-        with open(open_plain(path), "rb") as file:
+        with open(path, "rb", opener=open_plain) as file:
             start = file.read(START_BYTES) or b""
     except OSError as error:
         raise _unreadable(text, error) from error

@@ -57,15 +57,16 @@ def check_folder(folder: Path) -> None:
 def first_bytes(path: Path, count: int) -> bytes:
     """How a regular file begins, to see what it is; nothing of what cannot be read or is none."""
     try:
-        with open(open_plain(path), "rb") as file:
+        with open(path, "rb", opener=open_plain) as file:
             return file.read(count) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return b""
 
 
-def open_plain(path: Path) -> int:
+def open_plain(path: str | Path, _flags: int = 0) -> int:
     """A descriptor to read a file of a run with. It does not wait for the writer of a FIFO.
 
+    For open() as its opener: one that it is given, it leaves open where it is a folder's.
     Raises: OSError.
     """
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

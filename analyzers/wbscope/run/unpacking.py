@@ -87,7 +87,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
     Raises: OSError, DAMAGES, also on reading.
     """
-    with open(open_plain(path), "rb") as file:
+    with open(path, "rb", opener=open_plain) as file:
         kind = packing(file.read(START_BYTES))
         file.seek(0)
         with stream_of(file, kind) as stream:
