@@ -45,6 +45,11 @@ class Choice:
         """Whether one of the options names it."""
         return column in self.columns or column in [name.removeprefix("-") for name in self.sort]
 
+    @property
+    def most_rows(self) -> int | None:
+        """More rows than that are not shown, whatever they are."""
+        return None if self.sort else self.limit
+
     def rows_of(self, result: Result) -> Result:
         """Sorted, and the first of them; values that were not recorded come last."""
         rows = list(result.rows)

@@ -12,6 +12,7 @@ from wbscope.base.outputs import write_whole
 from wbscope.base.result import Result
 from wbscope.base.units import counted
 from wbscope.base.watch import time_limit
+from wbscope.cli.choice import Choice
 from wbscope.cli.formats import Format
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
 from wbscope.library.guard import check_one_select
@@ -21,7 +22,23 @@ from wbscope.render.markdown import markdown_text
 from wbscope.render.table import table_text
 from wbscope.run.run import Run
 
-__all__ = ["run_script"]
+__all__ = ["answer_of", "run_script"]
+
+_CUT_SHORT = "cut-short"
+_COMMAND = "wbscope sql RUN -f FILE"
+
+
+def answer_of(run: Run, text: str, limit_ns: int | None, choice: Choice, command: str) -> Result:
+    """What a SELECT says; --limit ends it where nothing sorts its rows, and a note says so.
+
+    Raises: UsageError for a choice of what it has not, with the command that asks for it.
+    """
+    result = run.select(text, limit_ns, choice.most_rows)
+    choice.check("the answer", result.columns, command)
+    warnings = tuple(one for one in result.warnings if one.slug != _CUT_SHORT)
+    if len(warnings) < len(result.warnings):
+        note(f"the first {counted(len(result), 'row')}: --limit left out the others")
+    return replace(result, warnings=warnings)
 
 
 def run_script(
@@ -55,7 +72,8 @@ def run_script(
                 write_stdout(_command(run, statement, form))
             continue
         with _named(source, number, statement), time_limit(limit_ns):
-            result = _chosen(run.select(statement.text, limit_ns), form)
+            answer = answer_of(run, statement.text, limit_ns, form.choice, _COMMAND)
+            result = _chosen(answer, form)
             if as_they_come:
                 text = _text(result, form, number)
                 write_stdout(("\n" if number > 1 else "") + text)
@@ -93,7 +111,6 @@ def _command(run: Run, statement: Statement, form: Format) -> str:
 
 
 def _chosen(result: Result, form: Format) -> Result:
-    form.choice.check("the answer", result.columns, "wbscope sql RUN -f FILE")
     shown = form.choice.of(result)
     if cut := len(result) - len(shown):
         note(f"{len(shown)} of {len(result)} rows: --limit left out {cut}")

@@ -37,7 +37,7 @@ from wbscope.cli.options import (
     WidthOption,
 )
 from wbscope.cli.output import progress_bar
-from wbscope.cli.script import run_script
+from wbscope.cli.script import answer_of, run_script
 from wbscope.library.guard import check_one_select
 from wbscope.library.statements import Statement, split_statements
 from wbscope.run.run import open_run
@@ -139,8 +139,8 @@ def sql(
             progress_bar(run, hidden=quiet or as_json) as bar,
             open_run(run, observer=bar) as opened,
         ):
-            result = opened.select(text, limit_ns)
-        choice.check("the answer", result.columns, shlex.join(["wbscope", "sql", run, text]))
+            command = shlex.join(["wbscope", "sql", run, text])
+            result = answer_of(opened, text, limit_ns, choice, command)
         write_result("sql", {"sql": text, "run": run}, result, form)
 
 

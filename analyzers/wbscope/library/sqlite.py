@@ -28,6 +28,7 @@ _Answer = TypeVar("_Answer")
 # Sorts of a few ten thousand rows stay in memory.
 _CACHE_KIB = 16384
 _PAGE_BYTES = 8192
+_MOST_FETCHED = (1 << 31) - 1
 
 
 class SqliteEngine:
@@ -220,7 +221,9 @@ class SqliteEngine:
         """All rows, or one more than `most`, which tells that there are more."""
         cursor = self.connection.execute(sql)
         columns = unique_names([column[0] for column in cursor.description or ()])
-        return columns, cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
+        # It takes a C int.
+        most = None if most is None or most >= _MOST_FETCHED else most + 1
+        return columns, cursor.fetchall() if most is None else cursor.fetchmany(most)
 
     def _open(self) -> None:
         """Without filters."""

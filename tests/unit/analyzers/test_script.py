@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,27 @@ def test_a_file_with_one_statement_is_as_an_argument(
     assert (ran.code, ran.out) == (0, "a\n1\n")
     document = cli("sql", database, "-f", tmp_path / "one.sql", "--json").json()
     assert document["schema"] == "wbscope.sql/1"
+
+
+@pytest.mark.parametrize("endless", [1, 2])
+def test_limit_ends_a_statement(cli: Cli, database: Path, tmp_path: Path, endless: int) -> None:
+    """It is not run to its end to be cut then: this one has none."""
+    text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;\n"
+    (tmp_path / "endless.sql").write_text(text * endless)
+    ran = cli("sql", database, "-f", tmp_path / "endless.sql", "--limit", "2")
+    assert (ran.code, ran.out.split()) == (0, ["i", "-", "1", "2"] * endless)
+    assert ran.err == "the first 2 rows: --limit left out the others\n" * endless
+    ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit", "2")
+    assert (ran.out.split(), ran.err) == (["a", "-", "1", "2"], "")
+    ran = cli("sql", database, "SELECT 1 AS a", "--limit", "3000000000")
+    assert (ran.code, ran.out.split(), ran.err) == (0, ["a", "-", "1"], "")
+    ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit=1", "--columns=b", "--json")
+    assert json.loads(ran.err)["error"]["slug"] == "unknown-column"
+    ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit", "1", "--sort=-a")
+    assert (ran.out.split(), ran.err) == (
+        ["a", "-", "2"],
+        "1 of 2 rows: --limit left out 1\n",
+    )
 
 
 @pytest.mark.parametrize("words", [["-f", "-"], ["-"], []])
