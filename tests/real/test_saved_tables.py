@@ -74,7 +74,8 @@ def test_wbscope_reads_what_its_ingest_has_saved(
             shutil.rmtree(own_cache)
         with wbscope.open(known) as run:
             given = run._session.engine.given
-            assert ({"wb_stall", "_throttle_charge", "wb_rule"} <= given) is is_known
+            steps = {"wb_stall", "_throttle_charge", "wb_rule", *saved._OF_QUERIES}
+            assert (steps <= given) is is_known
             found.append([every_answer(run, library)])
             part = every_answer(run, library, start="0.5s", end="1.5s")
             # Of a part only what is the same of the whole.

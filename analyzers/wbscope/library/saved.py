@@ -52,11 +52,14 @@ _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLIT
 _APART = (
     "_law_break",
     "_dirty_sum",
+    "wb_domain_sum",
     "_dirtied_free_call",
     "reclaim_work",
     "wb_dirty_extent",
     "_pool_sample",
 )
+# Steps of few rows that only queries read, and that take longest.
+_OF_QUERIES = ("wb_told_rate", "wb_domain_sum")
 _MANY_ROWS = 1 << 18
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 _READ = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
@@ -101,6 +104,7 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
+        steps |= {name for name in _OF_QUERIES if name in library.files}
         saving = _Saving(writer, definitions, counts, steps, is_large)
         wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
         try:
@@ -192,7 +196,7 @@ class _Saving:
     connection: sqlite3.Connection
     definitions: Definitions
     counts: dict[str, int]
-    # What other views read: the rest is made once a question anyway.
+    # What other views read, and _OF_QUERIES: the rest is made once a question anyway.
     steps: frozenset[str]
     is_large: bool = False
     # Rows that a reader of each object goes through.
