@@ -47,6 +47,8 @@ LIVE      := tests/live
 PAGES     := tests/ui tests/viewer
 # Jobs of Spark wait half of their time, and each worker would start clusters of its own.
 CLUSTERS  := tests/fleet
+# They read files, and neither record on this machine nor ask what does.
+FILES     := tests/golden tests/perfetto tests/text tests/tracedat tests/traces
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel tests/lab
 # As many processes, each with its share of the C++ tests.
@@ -89,12 +91,13 @@ test: setup ## every test
 	$(MAKE) --no-print-directory -j 2 test-most test-clusters
 
 test-most:
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(LIVE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(LIVE) $(FILES) $(APART))
 
 # Nothing that records on this machine or asks what does; that is in test-most.
 test-beside-live:
 	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(FILES)
 
 # Pages wait for their browser.
 test-live:
