@@ -9,11 +9,12 @@
 --   can be compared; note says where a name is wrong, or mmtests' number is.
 --   events is the same from the trace, where events tell it; differences mean
 --   lost events, or vmstat files that were not taken right before and after the
---   trace. Direct is as the kernel counts it: from 6.19 on with the reclaim of
---   memory cgroups, in both columns. Page writes file is what the events say
---   where they are all there: mmtests takes all that did not reach the swap
---   device for file pages, also zero-filled ones and those that zswap took,
---   which nobody wrote.
+--   trace. Velocities are over the trace's length, those of a Perfetto trace's
+--   counters over the time between their samples. Direct is as the kernel
+--   counts it: from 6.19 on with the reclaim of memory cgroups, in both
+--   columns. Page writes file is what the events say where they are all there:
+--   mmtests takes all that did not reach the swap device for file pages, also
+--   zero-filled ones and those that zswap took, which nobody wrote.
 -- @grain    counter; order as mmtests prints
 -- @keys     name
 -- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, reclaim_destination,
@@ -55,24 +56,24 @@ WITH
       sum(CASE v.name WHEN 'kswapd_inodesteal' THEN v.gained_count END)
         AS kswapd_inodesteal,
       sum(CASE WHEN v.name GLOB 'allocstall*' THEN v.gained_count END)
-        AS allocstall,
-      (
-        SELECT max(r.scanned_count) FROM reclaim_vmstat AS r
-        WHERE r.reclaimer = 'kswapd'
-      ) AS kswapd_scan,
-      (
-        SELECT max(r.reclaimed_count) FROM reclaim_vmstat AS r
-        WHERE r.reclaimer = 'kswapd'
-      ) AS kswapd_steal,
-      (
-        SELECT max(r.scanned_count) FROM reclaim_vmstat AS r
-        WHERE r.reclaimer = 'direct'
-      ) AS direct_scan,
-      (
-        SELECT max(r.reclaimed_count) FROM reclaim_vmstat AS r
-        WHERE r.reclaimer = 'direct'
-      ) AS direct_steal
+        AS allocstall
     FROM wb_vmstat AS v
+  ),
+  scan AS (
+    SELECT
+      max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_count END)
+        AS kswapd_scan,
+      max(CASE r.reclaimer WHEN 'kswapd' THEN r.reclaimed_count END)
+        AS kswapd_steal,
+      max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_per_ns END)
+        AS kswapd_per_ns,
+      max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_count END)
+        AS direct_scan,
+      max(CASE r.reclaimer WHEN 'direct' THEN r.reclaimed_count END)
+        AS direct_steal,
+      max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_per_ns END)
+        AS direct_per_ns
+    FROM reclaim_vmstat AS r
   ),
   traced AS (
     SELECT
@@ -111,7 +112,9 @@ WITH
     CROSS JOIN wb_kernel AS k
   ),
   span AS (
-    SELECT 1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds
+    SELECT
+      1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds,
+      u.second_ns
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
   ),
@@ -232,18 +235,22 @@ WITH
           THEN CASE WHEN g.swpout_zero > 0 THEN g.swpout_zero END
         WHEN 'Swap total' THEN g.pswpin + g.pswpout
         WHEN 'Allocation stalls' THEN g.allocstall
-        WHEN 'Direct pages scanned' THEN g.direct_scan
-        WHEN 'Kswapd pages scanned' THEN g.kswapd_scan
-        WHEN 'Kswapd pages reclaimed' THEN g.kswapd_steal
-        WHEN 'Direct pages reclaimed' THEN g.direct_steal
+        WHEN 'Direct pages scanned' THEN n.direct_scan
+        WHEN 'Kswapd pages scanned' THEN n.kswapd_scan
+        WHEN 'Kswapd pages reclaimed' THEN n.kswapd_steal
+        WHEN 'Direct pages reclaimed' THEN n.direct_steal
         WHEN 'Kswapd efficiency'
-          THEN 100.0 * g.kswapd_steal / nullif(g.kswapd_scan, 0)
-        WHEN 'Kswapd velocity' THEN g.kswapd_scan / s.seconds
+          THEN 100.0 * n.kswapd_steal / nullif(n.kswapd_scan, 0)
+        WHEN 'Kswapd velocity' THEN coalesce(
+          n.kswapd_per_ns * s.second_ns, n.kswapd_scan / s.seconds
+        )
         WHEN 'Direct efficiency'
-          THEN 100.0 * g.direct_steal / nullif(g.direct_scan, 0)
-        WHEN 'Direct velocity' THEN g.direct_scan / s.seconds
+          THEN 100.0 * n.direct_steal / nullif(n.direct_scan, 0)
+        WHEN 'Direct velocity' THEN coalesce(
+          n.direct_per_ns * s.second_ns, n.direct_scan / s.seconds
+        )
         WHEN 'Percentage direct scans'
-          THEN 100.0 * g.direct_scan / nullif(g.direct_scan + g.kswapd_scan, 0)
+          THEN 100.0 * n.direct_scan / nullif(n.direct_scan + n.kswapd_scan, 0)
         WHEN 'Page writes by reclaim' THEN g.vmscan_write
         WHEN 'Page writes file' THEN f.file_writes
         WHEN 'Page writes anon' THEN g.vmscan_write - f.file_writes
@@ -295,6 +302,7 @@ WITH
       END AS note
     FROM line AS l
     CROSS JOIN gained AS g
+    CROSS JOIN scan AS n
     CROSS JOIN traced AS t
     CROSS JOIN file_write AS f
     CROSS JOIN span AS s

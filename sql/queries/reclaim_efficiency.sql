@@ -42,7 +42,8 @@
 -- @column   vmstat_scanned_count INTEGER pages, from /proc/vmstat
 -- @column   vmstat_reclaimed_count INTEGER pages, from /proc/vmstat
 -- @column   vmstat_efficiency_ratio REAL reclaimed / scanned
--- @column   vmstat_velocity_pages_per_s REAL over the trace's length
+-- @column   vmstat_velocity_pages_per_s REAL over the trace's length, or
+--   between a counter's samples in a Perfetto trace
 -- @column   vmstat_direct_scan_ratio REAL the same in each row
 -- @column   scan_basis TEXT which event scanned_count is of, the one that
 --   counts what vmstat counts: shrink (mm_vmscan_lru_shrink_inactive) or, with
@@ -58,7 +59,8 @@ WITH
   span AS (
     SELECT
       1.0 * (b.end_ts - b.start_ts) / u.second_ns AS asked_s,
-      1.0 * (b.last_ts - b.first_ts) / u.second_ns AS trace_s
+      1.0 * (b.last_ts - b.first_ts) / u.second_ns AS trace_s,
+      u.second_ns
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
   ),
@@ -92,7 +94,9 @@ SELECT
   v.reclaimed_count AS vmstat_reclaimed_count,
   1.0 * v.reclaimed_count / nullif(v.scanned_count, 0)
     AS vmstat_efficiency_ratio,
-  v.scanned_count / nullif(s.trace_s, 0) AS vmstat_velocity_pages_per_s,
+  coalesce(
+    v.scanned_per_ns * s.second_ns, v.scanned_count / nullif(s.trace_s, 0)
+  ) AS vmstat_velocity_pages_per_s,
   d.vmstat_scan_ratio AS vmstat_direct_scan_ratio,
   CASE WHEN t.scanned_count IS NOT NULL THEN k.basis END AS scan_basis
 FROM reclaim_total AS t

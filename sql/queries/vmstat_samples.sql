@@ -5,10 +5,10 @@
 -- @title    Counters of /proc/vmstat over time
 -- @summary  Levels and speeds of the counters of /proc/vmstat and /proc/meminfo
 --   that tell of writeback and reclaim, from samples.
--- @read     Needs no event, but samples of wbscope record. A level is the mean
---   of the window's samples, a speed what was gained between two samples, a
---   second apart as a rule; it counts in the window of the later one. The query
---   samples has every counter.
+-- @read     Needs no event, but samples of wbscope record or of Perfetto. A
+--   level is the mean of the window's samples, a speed what was gained between
+--   two samples, a second apart as a rule; it counts in the window of the later
+--   one. The query samples has every counter.
 -- @filters  window, range
 -- @grain    window, source, counter; order window_start_ns, source, name
 -- @needs    wb_sample, wb_bounds, wb_params, wb_units

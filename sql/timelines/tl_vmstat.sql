@@ -5,8 +5,8 @@
 -- @group    vmstat: Counters of /proc/vmstat that have to do with writeback and
 --   reclaim. Curves where wbscope record sampled them, else one bar with what
 --   each was before and after the trace.
--- @track    before and after: vmstat.before and vmstat.after; when they were
---   read is not known
+-- @track    before and after: vmstat.before and vmstat.after, which have no
+--   time, or the first and the last sample of a Perfetto trace
 -- @track    nr_*: /proc/vmstat; pages
 -- @track    *: /proc/vmstat
 -- @summary  /proc/vmstat before, in and after the run: counters of writeback
@@ -52,15 +52,17 @@ WITH
     ORDER BY v.name
   ),
   bar AS (
-    SELECT count(*) AS changes_count, group_concat(c.line, char(10)) AS arg_more
+    SELECT
+      count(*) AS changes_count,
+      group_concat(c.line, char(10)) AS arg_more,
+      (SELECT min(v.ts) FROM raw_vmstat AS v) AS from_ts,
+      (SELECT max(v.ts) FROM raw_vmstat AS v) AS to_ts
     FROM change AS c
   )
 SELECT
-  CASE v.sample
-    WHEN 'before' THEN b.first_ts
-    WHEN 'after' THEN b.last_ts
-    ELSE v.ts
-  END AS ts,
+  coalesce(
+    v.ts, CASE v.sample WHEN 'before' THEN b.first_ts ELSE b.last_ts END
+  ) AS ts,
   NULL AS dur,
   'Writeback/vmstat/' || replace(replace(v.name, '\', '\\'), '/', '\/')
     AS track,
@@ -76,8 +78,8 @@ WHERE s.samples > 0
   AND v.value IS NOT NULL
 UNION ALL
 SELECT
-  b.first_ts,
-  b.last_ts - b.first_ts,
+  coalesce(r.from_ts, b.first_ts),
+  coalesce(r.to_ts, b.last_ts) - coalesce(r.from_ts, b.first_ts),
   'Writeback/vmstat/before and after',
   r.changes_count || ' counters changed',
   NULL,

@@ -48,7 +48,7 @@ WITH
       m.ts,
       m.value
     FROM raw_meminfo AS m
-    WHERE m.sample = 'sampled'
+    WHERE m.ts IS NOT NULL
     UNION ALL
     SELECT
       'vmstat',
@@ -58,7 +58,7 @@ WITH
       v.ts,
       v.value
     FROM raw_vmstat AS v
-    WHERE v.sample = 'sampled'
+    WHERE v.ts IS NOT NULL
     UNION ALL
     SELECT
       'zoneinfo',

@@ -13,6 +13,9 @@
 -- @column   gained_count INTEGER after minus before, also of a counter of 32
 --   bits that wrapped; NULL when one is missing, or it can only grow and did
 --   not
+-- @column   dur_ns INTEGER in this time: from its first sample in a Perfetto
+--   trace to its last, which lie within the trace; NULL = from right before the
+--   trace to right after it, as the files do
 -- @source   mm/vmstat.c vmstat_start(): pgpgin and pgpgout are an unsigned long
 --   of sectors, over 2
 CREATE VIEW wb_vmstat AS
@@ -24,7 +27,9 @@ WITH
       v.name GLOB 'nr_*' AND v.name NOT IN ('nr_written', 'nr_vmscan_write')
         OR v.name = 'workingset_nodes' AS can_fall,
       max(CASE WHEN v.sample = 'before' THEN v.value END) AS before_value,
-      max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value
+      max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value,
+      max(CASE WHEN v.sample = 'after' THEN v.ts END)
+        - max(CASE WHEN v.sample = 'before' THEN v.ts END) AS dur_ns
     FROM raw_vmstat AS v
     GROUP BY v.name
   ),
@@ -42,7 +47,9 @@ SELECT
   g.name,
   g.before_value,
   g.after_value,
-  CASE WHEN g.gained >= 0 OR g.can_fall THEN g.gained END AS gained_count
+  CASE WHEN g.gained >= 0 OR g.can_fall THEN g.gained END AS gained_count,
+  -- Times that somebody wrote into files may be any.
+  CASE WHEN g.dur_ns > 0 THEN g.dur_ns END AS dur_ns
 FROM gained AS g;
 
 -- @view     wb_refault
@@ -79,6 +86,8 @@ HAVING count(v.gained_count) > 1;
 -- @column   reclaimer TEXT kswapd, direct or other (khugepaged, proactive)
 -- @column   scanned_count INTEGER pages; NULL = no such counter
 -- @column   reclaimed_count INTEGER pages; NULL = no such counter
+-- @column   scanned_per_ns REAL pages, over the time between the samples of
+--   each counter; NULL = the counters are those of files
 -- @source   mm/vmscan.c shrink_inactive_list(); include/linux/vm_event_item.h
 CREATE VIEW reclaim_vmstat AS
 WITH
@@ -102,23 +111,26 @@ WITH
         WHEN v.name IN ('pgsteal_khugepaged', 'pgsteal_proactive') THEN 'other'
       END AS reclaimer,
       CASE WHEN v.name GLOB 'pgscan*' THEN v.gained_count END AS scanned,
+      CASE WHEN v.name GLOB 'pgscan*' THEN 1.0 * v.gained_count / v.dur_ns END
+        AS scanned_per_ns,
       CASE WHEN v.name NOT GLOB 'pgscan*' THEN v.gained_count END AS reclaimed
     FROM wb_vmstat AS v
   ),
   counted AS (
-    SELECT c.reclaimer, c.scanned, c.reclaimed
+    SELECT c.reclaimer, c.scanned, c.reclaimed, c.scanned_per_ns
     FROM counter AS c
     WHERE c.reclaimer IS NOT NULL
     UNION ALL
     -- pgsteal_<zone> of those kernels has kswapd's pages too.
-    SELECT 'direct', NULL, -v.gained_count
+    SELECT 'direct', NULL, -v.gained_count, NULL
     FROM wb_vmstat AS v
     WHERE v.name = 'kswapd_steal'
   )
 SELECT
   c.reclaimer,
   sum(c.scanned) AS scanned_count,
-  sum(c.reclaimed) AS reclaimed_count
+  sum(c.reclaimed) AS reclaimed_count,
+  sum(c.scanned_per_ns) AS scanned_per_ns
 FROM counted AS c
 GROUP BY c.reclaimer;
 

@@ -23,6 +23,7 @@ import pytest
 from support.parity import Rows, assert_same
 from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, example
+from support.sysstats import is_carried, samples_of
 from support.twins import add_samples
 from wbscope.base.errors import EvidenceError
 from wbscope.library.engine import warnings_select
@@ -52,6 +53,7 @@ WITHOUT_COUNTERS = {
     }
 }
 KHUGEPAGED_SINCE_6_12 = {"deep", "four-equal-writers-7.2", "rate-limited-writers"}
+MANY_COUNTERS = 20
 NO_SOURCE = "a trace does not know its file name"
 OTHER_FACTS = {"source": None, "format": "perfetto", "clock": "boot"}
 FILES_ONLY = ("fio.json", "ls-files", "block stat")
@@ -89,6 +91,7 @@ def pair(
     database = Path(shutil.copy(every_event(recorded), folder / "run.db"))
     with contextlib.closing(sqlite3.connect(database)) as db, db:
         db.execute("DELETE FROM sidecar_fio")  # a trace has no such file
+        give_times(db)
     trace = folder / "trace.pftrace"
     shutil.copy(converted(recorded), trace)
     add_samples(trace, database)
@@ -126,6 +129,12 @@ def test_query(pair: Pair, name: str) -> None:
         path = result.columns.index("cgroup_path")
         theirs = [(*row[:path], None, *row[path + 1 :]) for row in theirs]
         assert_same(result.columns, ours, theirs)
+    elif name == "samples":
+        source, counter = (columns.index(part) for part in ("source", "name"))
+        carried = [row for row in theirs if is_carried(row[source], row[counter])]
+        assert len(carried) < len(theirs) or pair.is_part, "its enums lack some"
+        assert len(carried) > MANY_COUNTERS
+        assert_same(result.columns, ours, carried)
     elif name == "run_summary":
         assert_same(result.columns, ours, with_other_facts(theirs))
     elif name == "findings":
@@ -175,6 +184,15 @@ def test_timeline(pair: Pair, name: str) -> None:
         return row[ts], row[track], str(row[slice_name])
 
     assert_same(result.columns, sorted(ours, key=place), sorted(theirs, key=place))
+
+
+def give_times(db: sqlite3.Connection) -> None:
+    """What is sampled into the trace has the times of add_samples()."""
+    meta = dict(db.execute("SELECT key, value FROM meta"))
+    samples = samples_of(db, meta["first_ts"], meta["last_ts"])
+    for table in ("sidecar_vmstat", "sidecar_meminfo"):
+        for when, sample in zip(("before", "after"), samples, strict=True):
+            db.execute(f"UPDATE {table} SET ts = ? WHERE sample = ?", (sample.ts, when))
 
 
 def counted_flows(rows: Rows, flows: int) -> Rows:

@@ -12,8 +12,8 @@ import pytest
 import wbscope as package
 from support.cli import Wbscope
 from support.parity import NUMBERS
-from support.pftrace import bytes_field, events_of
-from support.sysstats import Sample, sample_packets
+from support.pftrace import events_of
+from support.sysstats import Sample
 from support.twins import Twin, builder_of
 from wbscope.base.errors import EvidenceError
 
@@ -140,32 +140,51 @@ def test_counters_in_the_trace_stand_for_files(
         assert len(ours) > count
 
 
-def test_counters_between_the_first_and_the_last_are_samples(
-    deep: Twin, wbscope: Wbscope, tmp_path: Path
-) -> None:
-    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
-
+def test_counters_of_the_trace_are_samples(deep: Twin, wbscope: Wbscope, tmp_path: Path) -> None:
+    """The first and the last one of them, too."""
     (first_ts,) = rows(deep.recorded_db, "SELECT value FROM meta WHERE key = 'first_ts'")[0]
     samples = [
         # Before the end of the part, which is not whole seconds long.
         Sample(first_ts + 10**6 * ms, {"nr_dirty": pages}, {"Dirty": 4 * pages})
         for ms, pages in ((1000, 23), (2000, 29), (2900, 13))
     ]
-    with Path(shutil.copyfile(deep.trace, tmp_path / "trace.pftrace")).open("ab") as out:
-        out.writelines(bytes_field(1, packet) for packet in sample_packets(protos, samples))
-    done = wbscope.run("ingest", tmp_path / "trace.pftrace", "-o", tmp_path / "lone.db")
+    trace = tmp_path / "trace.pftrace"
+    builder_of(deep.recorded_db, samples=samples).write(trace, events_of(deep.recorded_db))
+    done = wbscope.run("ingest", trace, "-o", tmp_path / "lone.db")
     assert done.returncode == 0, done.stderr
-    # The run has one file of meminfo, so the last sample is that of after the run.
-    for table, scale, count in (("sidecar_vmstat", 1, 3), ("sidecar_meminfo", 4, 2)):
-        found = rows(
-            tmp_path / "lone.db", f"SELECT ts, value FROM {table} WHERE sample = 'sampled'"
-        )
-        assert found == [(s.ts, s.vmstat["nr_dirty"] * scale) for s in samples[:count]]
-    wanted = [("Dirty", "bytes", 92 << 10, 116 << 10), ("nr_dirty", "pages", 13, 29)]
+    for table, scale in (("sidecar_vmstat", 1), ("sidecar_meminfo", 4)):
+        found = rows(tmp_path / "lone.db", f"SELECT sample, ts, value FROM {table} ORDER BY ts")
+        assert found == [
+            (name, sample.ts, sample.vmstat["nr_dirty"] * scale)
+            for name, sample in zip(("before", "sampled", "after"), samples, strict=True)
+        ]
+    wanted = [("Dirty", "bytes", 3, 52 << 10, 116 << 10), ("nr_dirty", "pages", 3, 13, 29)]
+    names = ("name", "unit", "samples_count", "least_value", "most_value")
     for options in ([], ["--engine", "perfetto"]):
-        answer = wbscope.document("query", "samples", tmp_path / "trace.pftrace", *options)
-        told = [(r["name"], r["unit"], r["least_value"], r["most_value"]) for r in answer["rows"]]
-        assert told == wanted, options
+        answer = wbscope.document("query", "samples", trace, *options)
+        assert [tuple(row[name] for name in names) for row in answer["rows"]] == wanted, options
+
+
+def test_velocities_are_of_the_time_between_the_samples(
+    deep: Twin, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    """The trace is longer, and another counter has samples all through it: these say nothing."""
+    (first_ts,) = rows(deep.recorded_db, "SELECT value FROM meta WHERE key = 'first_ts'")[0]
+    samples = [
+        Sample(first_ts + ms * 10**6, {"pgscan_kswapd": pages, "pgsteal_kswapd": pages}, {})
+        for ms, pages in ((700, 1000), (1700, 1100), (1900, 1600))
+    ]
+    samples.insert(0, Sample(first_ts, {"nr_dirty": 1}, {}))
+    samples.append(Sample(first_ts + 2900 * 10**6, {"nr_dirty": 2}, {}))
+    trace = tmp_path / "trace.pftrace"
+    builder_of(deep.recorded_db, samples=samples).write(trace, events_of(deep.recorded_db))
+    for options in ([], ["--engine", "perfetto"]):
+        answer = wbscope.document("query", "reclaim_efficiency", trace, *options)
+        told = {row["reclaimer"]: row["vmstat_velocity_pages_per_s"] for row in answer["rows"]}
+        assert told["kswapd"] == pytest.approx(600 / 1.2), options
+        answer = wbscope.document("query", "mmtests_vmstat", trace, *options)
+        told = {row["name"]: row["value"] for row in answer["rows"]}
+        assert told["Kswapd velocity"] == pytest.approx(600 / 1.2), options
 
 
 def test_files_go_before_counters_in_the_trace(

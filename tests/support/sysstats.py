@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Sample", "sample_packets", "samples_of"]
+__all__ = ["Sample", "is_carried", "sample_packets", "samples_of"]
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Sample:
 
 
 def samples_of(db: sqlite3.Connection, first_ts: int, last_ts: int) -> list[Sample]:
-    """The files beside a run's trace, as samples before and after its events."""
+    """The files beside a run's trace, as samples at its first and at its last event."""
     samples = []
-    for name, ts in (("before", first_ts - 1), ("after", last_ts + 1)):
+    for name, ts in (("before", first_ts), ("after", last_ts)):
         values = [
             dict(db.execute(f"SELECT name, value FROM {table} WHERE sample = ?", (name,)))
             for table in ("sidecar_vmstat", "sidecar_meminfo")
@@ -47,6 +47,15 @@ def sample_packets(protos: Any, samples: list[Sample]) -> Iterator[bytes]:
             if key in protos.MeminfoCounters.keys():  # noqa: SIM118
                 stats.meminfo.add(key=protos.MeminfoCounters.Value(key), value=value)
         yield packet.SerializeToString()
+
+
+def is_carried(source: str, name: str) -> bool:
+    """Whether the recorder has a number for this counter."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    if source == "vmstat":
+        return f"VMSTAT_{name.upper()}" in protos.VmstatCounters.keys()  # noqa: SIM118
+    return f"MEMINFO_{_snake(name)}" in protos.MeminfoCounters.keys()  # noqa: SIM118
 
 
 def _snake(name: str) -> str:

@@ -40,7 +40,7 @@ def builder_of(database: Path, **options: Any) -> TraceBuilder:
         formats = db.execute("SELECT replace(event, ':', '/') FROM event_format").fetchall()
         tasks = db.execute("SELECT tid, comm FROM task WHERE tid > 0 AND comm IS NOT NULL")
         threads = {tid: (9_999_999, comm) for tid, comm in tasks}
-        samples = samples_of(db, meta["first_ts"], meta["last_ts"])
+        options.setdefault("samples", samples_of(db, meta["first_ts"], meta["last_ts"]))
     return TraceBuilder(
         system_info={
             "sysname": "Linux",
@@ -53,7 +53,6 @@ def builder_of(database: Path, **options: Any) -> TraceBuilder:
         },
         configured=tuple(name for (name,) in formats),
         threads=threads,
-        samples=samples,
         **options,
     )
 

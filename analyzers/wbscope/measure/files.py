@@ -89,10 +89,15 @@ def files_of_run(run: Run) -> Files:
     more = (name for name in _TEXTS if name not in texts and (folder / name).is_file())
     texts |= {name: read_text(folder / name) for name in more}
     counters: dict[str, dict[str, int]] = {}
-    find = "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
+    find = "SELECT sample, name, value FROM sidecar_vmstat WHERE sample <> 'sampled' ORDER BY 1, 2"
     for sample, name, value in _rows(run, find, str, str, int):
         counters.setdefault(f"vmstat.{sample}", {})[name] = value
-    find = "SELECT ts, name, value FROM sidecar_vmstat WHERE ts IS NOT NULL ORDER BY ts, rowid"
+    # With nothing between the first and the last sample there is no series.
+    find = """
+        SELECT ts, name, max(value) FROM sidecar_vmstat
+        WHERE ts IS NOT NULL AND EXISTS (SELECT 1 FROM sidecar_vmstat WHERE sample = 'sampled')
+        GROUP BY ts, name ORDER BY ts, min(rowid)
+    """
     sampled = _rows(run, find, int, str, int)
     if sampled and _SAMPLES not in texts:
         texts[_SAMPLES] = _samples(sampled)

@@ -56,14 +56,14 @@ def with_sampled_files(
 def _texts(engine: TraceProcessor, kind: str, machine: int) -> dict[str, str]:
     line, unit = _LINES[kind]
     texts: dict[str, list[str]] = {}
-    sampled_ts = 0
+    told: dict[str, int] = {}
     for row in engine.query(_SAMPLES.format(type=kind, machine=machine)):
         when = "before" if row["is_before"] else "after" if row["is_after"] else "samples"
         lines = texts.setdefault(f"{kind}.{when}", [])
         ts = int(row["ts"] or 0)
-        if when == "samples" and ts != sampled_ts:
-            sampled_ts = ts
-            lines.append(f"# ts={sampled_ts}\n")
+        if told.get(when) != ts:
+            told[when] = ts
+            lines.append(f"# ts={ts}\n")
         value = int(row["value"] or 0) // unit
         lines.append(line.format(name=str(row["name"]), value=value))
     return {name: "".join(lines) for name, lines in texts.items()}

@@ -121,6 +121,11 @@ TextProblems each_sample(std::string_view text, const OnPart& on_part) {
   });
 }
 
+bool starts_with_time(std::string_view text) {
+  const auto head = take_line(text);
+  return head.starts_with(kSampleMark) && integer(head.substr(kSampleMark.size()));
+}
+
 TextProblems each_object(std::string_view text, const OnPart& on_part) {
   return each_part(text, kObjectMark, on_part, [](std::string_view rest, TextPart& part) {
     part.object = rest;

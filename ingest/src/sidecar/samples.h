@@ -21,6 +21,7 @@ using OnPart = std::function<TextProblems(const TextPart&)>;
 
 // A series: lines "# ts=NS", each followed by the text that was read then.
 TextProblems each_sample(std::string_view text, const OnPart& on_part);
+bool starts_with_time(std::string_view text);
 // Several files in one: lines "== NAME", each followed by the text of that file.
 TextProblems each_object(std::string_view text, const OnPart& on_part);
 

@@ -183,13 +183,15 @@ TextProblems Loader::objects(const std::string& kind, const char* sample,
 TextProblems Loader::dispatch(const std::string& name, const std::string& text) {
   const char* sample = sample_name(name);
   const std::string kind = is_known(name) ? name.substr(0, name.find('.')) : std::string();
-  if (is_known(name) && name.ends_with(".samples")) {
+  static const std::set<std::string> kCounters{"vmstat", "meminfo", "zoneinfo",
+                                               "block",  "bdi",     "psi"};
+  // Of a Perfetto trace before and after are samples, too, which begin with their times.
+  const bool is_timed = kCounters.contains(kind) && starts_with_time(text);
+  if (is_timed || (is_known(name) && name.ends_with(".samples"))) {
     return each_sample(text, [&](const TextPart& part) {
       return counters(kind, sample, part.ts, part.text);
     });
   }
-  static const std::set<std::string> kCounters{"vmstat", "meminfo", "zoneinfo",
-                                               "block",  "bdi",     "psi"};
   if (kCounters.contains(kind)) return counters(kind, sample, std::nullopt, text);
   if (name == "ls-files") {
     return parse_ls(text, [&](const ListedFile& file) {

@@ -196,7 +196,7 @@ def test_only_the_first_machine_is_read(trace: Trace) -> None:
     assert trace.rows("raw_event_format", "event") == [("writeback:writeback_start",)]
     assert trace.rows("raw_event_counts", "event, count") == [("writeback:writeback_start", 1)]
     assert trace.rows("raw_task", "tid, comm, first_ts, events_count") == [(23, "dd", 20, 1)]
-    assert trace.rows("raw_vmstat") == [("before", None, "nr_dirty", 5)]
+    assert trace.rows("raw_vmstat") == [("before", 10, "nr_dirty", 5)]
     facts = dict(trace.rows("raw_meta"))
     assert (facts["first_ts"], facts["last_ts"], facts["events_count"]) == (20, 20, 1)
     assert (facts["machines_count"], facts["other_machines_events_count"]) == (2, 2)
@@ -283,12 +283,12 @@ def test_counters_before_and_after(trace: Trace) -> None:
     trace.put("counter", (1, 10, 5.0), (1, 20, 9.0), (1, 30, 7.0), (2, 10, 23.0), (4, 1, 1.0))
     trace.put("counter", (3, 10, 2048.0))
     assert sorted(trace.rows("raw_vmstat"), key=repr) == [
-        ("after", None, "nr_dirty", 7),
-        ("before", None, "nr_dirty", 5),
-        ("before", None, "pgpgin", 23),
+        ("after", 30, "nr_dirty", 7),
+        ("before", 10, "nr_dirty", 5),
+        ("before", 10, "pgpgin", 23),
         ("sampled", 20, "nr_dirty", 9),
     ]
-    assert trace.rows("raw_meminfo") == [("before", None, "MemTotal", 2, "kB")]
+    assert trace.rows("raw_meminfo") == [("before", 10, "MemTotal", 2, "kB")]
 
 
 @pytest.mark.parametrize("name", ["raw_zone", "raw_cgroup", "raw_sidecar_file"])
