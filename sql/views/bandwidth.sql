@@ -76,7 +76,8 @@ CROSS JOIN wb_units AS v;
 --   on disks (wb_stack) writes as fast as they do, whoever else is on them, but
 --   where it is slow itself (dm-crypt), what it counts goes first. Where pages
 --   are compressed, dirty ones are not worth the bytes that the disk gets: the
---   rate is that of page writeback. Where the device became slow in the run
+--   rate is that of page writeback. Of what several disks write more than once
+--   (a mirror) it counts once. Where the device became slow in the run
 --   (rate_changed), it is the slow one.
 -- @grain    device; order bdi
 -- @key      bdi
@@ -204,6 +205,15 @@ WITH
     FROM known AS k
     WHERE k.bytes_per_s > 0
   ),
+  -- Of each byte that is written to it, disks of a mirror write two.
+  copied AS (
+    SELECT w.bdi, 1.0 * w.bytes / k.bytes AS own_ratio
+    FROM wb_bdi_written AS w
+    CROSS JOIN wb_rule AS v
+    JOIN known AS k ON k.bdi = w.bdi AND k.grade IN (4, 5)
+    -- The chunks of its flusher are a part of it.
+    WHERE w.is_whole = 1 AND k.bytes > v.copied_factor * w.bytes
+  ),
   -- Lost completions look like bytes that no disk got.
   shrunk AS MATERIALIZED (
     SELECT
@@ -278,17 +288,22 @@ SELECT
   b.bdi,
   CASE WHEN h.bdi IS NULL
     THEN b.bytes_per_s * min(coalesce(c.after_factor, 1.0), 1.0)
+      * coalesce(m.own_ratio, 1.0)
     ELSE h.bytes * u.second_ns / h.busy_ns
   END AS disk_bytes_per_s,
-  CASE WHEN h.bdi IS NULL THEN b.bytes ELSE h.bytes END AS written_bytes,
+  CASE WHEN h.bdi IS NULL THEN b.bytes * coalesce(m.own_ratio, 1.0)
+    ELSE h.bytes
+  END AS written_bytes,
   CASE WHEN h.bdi IS NULL THEN b.busy_ns ELSE h.busy_ns END AS busy_ns,
   h.reached_ratio,
   CASE WHEN h.bdi IS NULL THEN b.below_ratio END AS below_ratio,
   CASE WHEN h.bdi IS NULL THEN c.ts END AS changed_ts,
-  CASE WHEN h.bdi IS NULL THEN b.bytes_per_s * c.before_factor END
-    AS before_bytes_per_s,
-  CASE WHEN h.bdi IS NULL THEN b.bytes_per_s * c.after_factor END
-    AS after_bytes_per_s,
+  CASE WHEN h.bdi IS NULL
+    THEN b.bytes_per_s * c.before_factor * coalesce(m.own_ratio, 1.0)
+  END AS before_bytes_per_s,
+  CASE WHEN h.bdi IS NULL
+    THEN b.bytes_per_s * c.after_factor * coalesce(m.own_ratio, 1.0)
+  END AS after_bytes_per_s,
   CASE CASE WHEN h.bdi IS NULL THEN b.grade ELSE 7 END
     WHEN 0 THEN 'block samples'
     WHEN 3 THEN 'block samples'
@@ -300,6 +315,7 @@ SELECT
 FROM best AS b
 CROSS JOIN wb_units AS u
 LEFT JOIN fewer AS h ON h.bdi = b.bdi
+LEFT JOIN copied AS m ON m.bdi = b.bdi AND b.grade IN (4, 5)
 LEFT JOIN _rate_change AS c ON c.bdi = b.bdi
 WHERE b.place = 1;
 
@@ -314,6 +330,7 @@ WHERE b.place = 1;
 -- @column   bdi TEXT backing device
 -- @column   bytes INTEGER of the pages
 -- @column   is_main INTEGER 1: nearly all pages were written for this one
+-- @column   is_whole INTEGER 1: the statistics tell it
 -- @source   mm/backing-dev.c bdi_debug_stats_show()
 -- @materialize
 CREATE VIEW wb_bdi_written AS
@@ -341,10 +358,10 @@ WITH
     GROUP BY g.bdi, g.kib_bytes
   ),
   told AS (
-    SELECT c.bdi, c.bytes
+    SELECT c.bdi, c.bytes, 1 AS is_whole
     FROM counted AS c
     UNION ALL
-    SELECT f.bdi, sum(f.pages_count) * u.page_bytes
+    SELECT f.bdi, sum(f.pages_count) * u.page_bytes, 0
     FROM wb_flushed AS f
     CROSS JOIN wb_units AS u
     WHERE NOT EXISTS (SELECT 1 FROM counted)
@@ -353,7 +370,8 @@ WITH
 SELECT
   t.bdi,
   t.bytes,
-  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main
+  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main,
+  t.is_whole
 FROM told AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u

@@ -235,6 +235,8 @@ FROM told AS t;
 --   when it was busy for this many times as long as all of them
 -- @column   shrunk_factor REAL a disk gets less than the pages that were
 --   written for it when these are this many times its bytes
+-- @column   copied_factor REAL several disks write copies (a mirror, parity)
+--   when their bytes are this many times the pages that were written
 -- @column   rate_step_factor REAL the rate of a device changed when it wrote
 --   this many times as fast before or after, and the square of the size of its
 --   requests changed by less
@@ -314,6 +316,7 @@ SELECT
   0.75 AS handed_ratio,
   1.5 AS own_busy_factor,
   1.5 AS shrunk_factor,
+  1.4 AS copied_factor,
   3.0 AS rate_step_factor,
   u.second_ns / 2 AS rate_side_ns,
   3 AS rate_side_count,

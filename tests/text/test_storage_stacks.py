@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors, loop devices, suspended volumes and partitions: whose pages, how fast, what held them.
+
+Each test has a run folder by hand: a trace as text, and beside it the files of /sys and debugfs.
+117 MiB are dirty at any time (30,000 pages), of a limit of 156 MiB.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import wbscope
+from wbscope.explain.proving import prove
+from wbscope.library.finding import Finding
+
+_MIB = 1 << 20
+_BIG = "big-200"
+
+
+class _Run:
+    """Events, each at its time in seconds, and files beside them."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[float, str]] = []
+        self.files: dict[str, str] = {}
+
+    def event(self, ts: float, task: str, text: str) -> None:
+        self._lines.append((ts, f"{task} [000] {ts:.6f}: {text}"))
+
+    def requests(self, device: str, begin: float, end: float) -> None:
+        """1 MiB each quarter of a second, which takes nearly all of it: 4 MiB/s."""
+        for i in range(int((end - begin) * 4)):
+            ts, sector = begin + i / 4, len(self._lines) * 4096
+            self.event(
+                ts, "kworker/0:1-25", f"block_rq_issue: {device} W 1048576 () {sector} + 2048 [k]"
+            )
+            done = f"block_rq_complete: {device} W () {sector} + 2048 [0]"
+            self.event(ts + 0.2499, "kworker/0:1-25", done)
+
+    def throttled(
+        self,
+        bdi: str,
+        ts: float,
+        *,
+        ms: int = 20,
+        task: str = _BIG,
+        own: int = 29800,
+        held_ms: int | None = None,
+    ) -> None:
+        """One sleep; `own` pages of what is dirty are those of its bdi.
+
+        With held_ms, of a call that has slept so long already: it is over the limit.
+        """
+        numbers = int((ts - 100) * 1000)
+        self.event(
+            ts - 0.0002,
+            task,
+            "global_dirty_state: dirty=10000 writeback=20000 bg_thresh=15000 thresh=40000"
+            f" limit=40000 dirtied={numbers} written={numbers}",
+        )
+        dirty, rate = (30000, 100000) if held_ms is None else (40000, 0)
+        self.event(
+            ts,
+            task,
+            f"balance_dirty_pages: bdi {bdi}: limit=40000 setpoint=33750 dirty={dirty}"
+            f" bdi_setpoint=33000 bdi_dirty={own} dirty_ratelimit=100000 task_ratelimit={rate}"
+            f" dirtied=512 dirtied_pause=32 paused={held_ms or 0} pause={ms} period={ms} think=0"
+            " cgroup_ino=1",
+        )
+
+    def blocked(self, comm: str, tid: int, begin: float, end: float) -> None:
+        """A sleep that nothing interrupts."""
+        self.event(
+            begin,
+            f"{comm}-{tid}",
+            f"sched_switch: prev_comm={comm} prev_pid={tid} prev_prio=120 prev_state=D ==>"
+            " next_comm=swapper/0 next_pid=0 next_prio=120",
+        )
+        self.event(
+            end,
+            "<idle>-0",
+            "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==>"
+            f" next_comm={comm} next_pid={tid} next_prio=120",
+        )
+
+    def committed(self, device: str, begin: float, end: float) -> None:
+        for ts, name in ((begin, "start"), (end, "end")):
+            text = f"jbd2_{name}_commit: dev {device} transaction 7 sync 0"
+            self.event(ts, "jbd2/sda1-8-90", text + (" head 6" if name == "end" else ""))
+
+    def write(self, folder: Path) -> Path:
+        made = folder / "run"
+        made.mkdir()
+        lines = "".join(f"{line}\n" for _, line in sorted(self._lines))
+        (made / "trace.txt").write_text(lines)
+        for name, text in self.files.items():
+            (made / name).write_text(text)
+        return made
+
+
+def _found(folder: Path) -> dict[str, Finding]:
+    """Findings by id, each with numbers that its evidence has."""
+    with wbscope.open(folder) as run:
+        found = run.findings()
+        assert all(proven.holds for one in found for proven in prove(run, one))
+    return {one.id: one for one in found}
+
+
+@pytest.mark.parametrize(("bdi", "mib"), [("btrfs-1", 40), ("9:0", 40), ("9:0", 60), ("9:0", None)])
+def test_a_mirror_writes_the_same_twice(tmp_path: Path, bdi: str, mib: int | None) -> None:
+    """Two disks get 40 MiB each in 10 s: pages of 40 MiB, once, or of 60, and the rest metadata."""
+    run = _Run()
+    for device in ("8,0", "8,16"):
+        run.requests(device, 100, 110)
+    for i in range(100):
+        run.throttled(bdi, 100.1 + i / 10)
+    run.files["stacks"] = f"{bdi} 8:0\n{bdi} 8:16\n"
+    if mib is not None:
+        for name, kib in (("bdi.before", 0), ("bdi.after", mib << 10)):
+            run.files[name] = f"== {bdi}\nBdiWritten: {kib} kB\n"
+    slow = _found(run.write(tmp_path))["slow_device"]
+    mib_per_s = 4 if mib == 40 else 8
+    assert slow.facts["disk_bytes_per_s"] == pytest.approx(mib_per_s * _MIB, rel=0.001)
+    assert slow.advice is not None
+    assert f"write no more than {mib_per_s}.00 MiB/s in all" in slow.advice.text
