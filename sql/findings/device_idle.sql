@@ -9,15 +9,16 @@
 -- @confidence inferred
 -- @sentence  {tasks} waited {cost_task_ns} although {bdi} had nothing to do for
 --   {idle_ratio} of that time: their pages were under writeback and held back
---   above the disk, as[ {stacked_bdi} itself may do, or] io.max does[ (cgroup
---   {limited_cgroup_ino})].
+--   above the disk, as[ {stacked_bdi} itself may do, or][ {mapped_bdi} does
+--   while it is suspended, or] io.max does[ (cgroup {limited_cgroup_ino})].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}, or of
 --   one above it][, if there is one: nothing tells whether {stacked_bdi} had
---   bios][; while {bdi} had requests it wrote {disk_bytes_per_s}]. If it has to
---   stay, let the program write no faster.
+--   bios][, if there is one: {mapped_bdi} may have been suspended, as for a
+--   snapshot][; while {bdi} had requests it wrote {disk_bytes_per_s}]. If it
+--   has to stay, let the program write no faster.
 -- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max =
 --   {limited_bdi:raw} wbps=max wiops=max
 -- @costs     Others on that disk get less of it.
@@ -35,6 +36,9 @@
 --   takes no name, and a limit of a volume is one of the disk below; else NULL
 -- @column    stacked_bdi TEXT the device, where it lies on disks and nothing
 --   tells whether it had something to do itself; else NULL
+-- @column    mapped_bdi TEXT the device, where it lies on disks, is no md, and
+--   its counters tell that it had nothing to do either: device mapper does not
+--   count what it keeps back; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy; NULL =
 --   not known, as above
@@ -53,6 +57,7 @@ SELECT
       THEN t.bdi
   END AS limited_bdi,
   n.bdi AS stacked_bdi,
+  CASE WHEN t.bdi NOT GLOB '9:*' THEN o.bdi END AS mapped_bdi,
   1 - t.device_ratio AS idle_ratio,
   CASE WHEN n.bdi IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,
   t.first_ts,
@@ -65,17 +70,26 @@ LEFT JOIN (
   FROM wb_stack AS k
   WHERE k.bdi NOT IN (SELECT o.bdi FROM wb_stack_own AS o)
 ) AS n ON n.bdi = t.bdi
+LEFT JOIN (
+  SELECT DISTINCT s.bdi
+  FROM wb_stack_own AS s
+  WHERE s.bdi GLOB '[0-9]*:[0-9]*'
+) AS o ON o.bdi = t.bdi
 WHERE t.finding = 'device_idle'
   AND t.cost_task_ns >= v.loss_least_ns
-  -- Between two requests a disk is idle for a moment, too.
-  AND t.cost_task_ns >= v.most_ratio * (
-    SELECT sum(l.dur)
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.kind = 'throttle'
-      AND l.bdi = t.bdi
-      AND l.cgroup_ino IS t.cgroup_ino
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+  -- Between two requests a disk is idle for a moment, too, which holds no
+  -- write up for long.
+  AND (
+    t.call_max_ns >= v.long_call_ns
+    OR t.cost_task_ns >= v.most_ratio * (
+      SELECT sum(l.dur)
+      FROM wb_loss AS l
+      CROSS JOIN wb_bounds AS b
+      WHERE l.kind = 'throttle'
+        AND l.bdi = t.bdi
+        AND l.cgroup_ino IS t.cgroup_ino
+        AND l.ts >= b.start_ts
+        AND l.ts < b.end_ts
+    )
   )
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

@@ -180,7 +180,9 @@ def test_what_lies_on_a_disk_was_idle_too(tmp_path: Path) -> None:
     run = _stacked("253:0")
     run.counted("dm-0", 10, mib=2, busy_ms=20, queued_ms=20)
     idle = _found(run.write(tmp_path))["device_idle"]
-    assert idle.text.endswith("held back above the disk, as io.max does.")
+    assert idle.text.endswith(
+        "held back above the disk, as 253:0 does while it is suspended, or io.max does."
+    )
     assert idle.advice is not None
     assert "while 253:0 had requests it wrote 100 MiB/s" in idle.advice.text
 

@@ -124,3 +124,25 @@ def test_a_mirror_writes_the_same_twice(tmp_path: Path, bdi: str, mib: int | Non
     assert slow.facts["disk_bytes_per_s"] == pytest.approx(mib_per_s * _MIB, rel=0.001)
     assert slow.advice is not None
     assert f"write no more than {mib_per_s}.00 MiB/s in all" in slow.advice.text
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_one_write_is_held_for_long_by_an_idle_disk(tmp_path: Path, is_one: bool) -> None:
+    """The disk has nothing to do for 3 of 13 s: one call sleeps for 2.5 s of these, or 25 do."""
+    run = _Run()
+    run.requests("8,0", 100, 105)
+    run.requests("8,0", 108, 113)
+    for i in range(200):
+        run.throttled("8:0", 100.01 + i / 40 + (0 if i < 100 else 5.5))
+    for i in range(25):
+        held_ms = i * 100 if is_one else 0
+        run.throttled("8:0", 105.3 + i / 10, ms=100, own=39000, held_ms=held_ms)
+    found = _found(run.write(tmp_path))
+    # Less than what it waited for the busy disk, 4 s.
+    assert ("device_idle" in found) == is_one
+    if is_one:
+        assert found["device_idle"].severity == "warning"
+        assert found["device_idle"].text == (
+            "big 200 waited 2.50 s although 8:0 had nothing to do for 100.0 % of that time: their"
+            " pages were under writeback and held back above the disk, as io.max does."
+        )
