@@ -298,10 +298,10 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @grain    wait of a task that is no kernel thread and none of the recorder,
 --   and those of flushers for a journal; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   wb_swap_state, wb_dirty_reclaim, _loss_reclaim, _loss_journal,
---   wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_stack, wb_sync_wait,
---   wb_flusher, wb_recorder_task, wb_rule
+-- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, wb_kernel_task,
+--   _loss_throttle, wb_swap_state, wb_dirty_reclaim, _loss_reclaim,
+--   _loss_journal, wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_stack,
+--   wb_sync_wait, wb_flusher, wb_recorder_task, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -402,18 +402,7 @@ WITH
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       s.tid IN (SELECT w.tid FROM wb_flusher AS w) AS is_flusher,
-      s.comm GLOB 'kworker/*'
-        OR s.comm GLOB 'jbd2/*'
-        OR s.comm GLOB 'xfs*/*'
-        OR s.comm GLOB 'btrfs-*'
-        OR s.comm GLOB 'kswapd[0-9]*'
-        OR s.comm GLOB 'kcompactd[0-9]*'
-        OR s.comm GLOB 'flush-*'
-        OR s.comm GLOB 'loop[0-9]*'
-        OR s.comm GLOB 'ksoftirqd/*'
-        OR s.comm GLOB 'migration/*'
-        OR s.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd')
-        AS is_kernel
+      s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
     FROM wb_stall AS s
     LEFT JOIN inside AS i ON i.wait_id = s.wait_id
     WHERE s.dur > 0
@@ -778,14 +767,12 @@ CROSS JOIN wb_rule AS v;
 -- @key      device
 -- @needs    wb_stall, wb_bounds, wb_rule, wb_units
 -- @column   device TEXT major:minor
--- @column   fsyncs_count INTEGER fsyncs that waited, without sync_file_range,
---   which commits nothing
--- @column   is_storm INTEGER 1: so many a second (wb_rule)
+-- @column   is_storm INTEGER 1: so many fsyncs a second (wb_rule);
+--   sync_file_range commits nothing
 -- @materialize
 CREATE VIEW _loss_journal AS
 SELECT
   s.bdi AS device,
-  count(*) AS fsyncs_count,
   count(*) * u.second_ns
     >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
 FROM wb_stall AS s

@@ -260,6 +260,32 @@ SELECT
   a.last_ts
 FROM active AS a;
 
+-- @view     wb_kernel_task
+-- @shared
+-- @summary  Kernel threads, by their names: nobody's program.
+-- @grain    task; order task_id
+-- @key      task_id
+-- @needs    wb_task
+-- @column   task_id INTEGER of wb_task
+-- @source   drivers/md/md.c md_register_thread(); drivers/md/dm-crypt.c
+-- @materialize
+CREATE VIEW wb_kernel_task AS
+SELECT k.task_id
+FROM wb_task AS k
+WHERE k.comm GLOB 'kworker/*'
+  OR k.comm GLOB 'jbd2/*'
+  OR k.comm GLOB 'xfs*/*'
+  OR k.comm GLOB 'btrfs-*'
+  OR k.comm GLOB 'kswapd[0-9]*'
+  OR k.comm GLOB 'kcompactd[0-9]*'
+  OR k.comm GLOB 'flush-*'
+  OR k.comm GLOB 'loop[0-9]*'
+  OR k.comm GLOB 'md[0-9]*_*'
+  OR k.comm GLOB 'dmcrypt_write/*'
+  OR k.comm GLOB 'ksoftirqd/*'
+  OR k.comm GLOB 'migration/*'
+  OR k.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd');
+
 -- @view     wb_thread
 -- @summary  Threads with the process that they belong to, as far as
 --   task_newtask tells. A thread whose creation was not recorded counts as a

@@ -146,3 +146,13 @@ def test_one_write_is_held_for_long_by_an_idle_disk(tmp_path: Path, is_one: bool
             "big 200 waited 2.50 s although 8:0 had nothing to do for 100.0 % of that time: their"
             " pages were under writeback and held back above the disk, as io.max does."
         )
+
+
+def test_a_thread_of_md_is_no_program(tmp_path: Path) -> None:
+    run = _Run()
+    run.requests("8,0", 100, 110)
+    for comm, tid in (("big", 200), ("md127_raid1", 104), ("dmcrypt_write/2", 105)):
+        run.blocked(comm, tid, 102, 104)
+    run.throttled("8:0", 101)
+    run.committed("8,0", 101.9, 104.1)
+    assert _found(run.write(tmp_path))["journal_commit"].facts["tasks"] == "big 200"
