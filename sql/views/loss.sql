@@ -401,7 +401,9 @@ WITH
         AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
-      s.tid IN (SELECT w.tid FROM wb_flusher AS w) AS is_flusher,
+      -- The same kworker may be the one of a loop device, which calls fsync.
+      s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM wb_flusher AS w)
+        AS is_flusher,
       s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
     FROM wb_stall AS s
     LEFT JOIN inside AS i ON i.wait_id = s.wait_id
@@ -537,8 +539,8 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_limit_drain, wb_rule,
---   wb_units, raw_global_dirty_state
+--   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_limit_drain, wb_task,
+--   wb_rule, wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -628,6 +630,14 @@ WITH
     LEFT JOIN first_of_wb AS f
       ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
   ),
+  -- The file of a loop device lies there: only its threads are throttled.
+  below_loop AS (
+    SELECT c.bdi
+    FROM wb_throttle_cause AS c
+    JOIN wb_task AS k ON k.task_id = c.task_id
+    GROUP BY c.bdi
+    HAVING min(k.comm GLOB 'kworker/*' OR k.comm GLOB 'loop[0-9]*') = 1
+  ),
   strict AS (
     SELECT
       p.bdi,
@@ -661,8 +671,13 @@ SELECT
     -- What a higher limit let gather is written first, whoever dirtied it.
     WHEN y.seq IS NOT NULL THEN 'limit_changed'
     -- Alone it would not wait, or its own disk could write.
+    -- The pages in the file of a loop device are its own once more.
     WHEN p.own_share_ratio < v.most_ratio
-      AND (p.is_innocent = 1 OR p.device_ratio < v.most_ratio) THEN
+      AND (p.is_innocent = 1 OR p.device_ratio < v.most_ratio)
+      AND NOT (
+        p.bdi GLOB '7:*'
+        AND p.holder_bdi IN (SELECT o.bdi FROM below_loop AS o)
+      ) THEN
       CASE WHEN coalesce(p.holder_bdi, r.bdi) = p.bdi THEN 'cgroup_starves'
         ELSE 'slow_bdi_starves'
       END

@@ -148,6 +148,28 @@ def test_one_write_is_held_for_long_by_an_idle_disk(tmp_path: Path, is_one: bool
         )
 
 
+def _looped(writer: str) -> _Run:
+    """big writes to a loop device, of whose pages 8,000 are dirty; 22,000 are those of 8:0."""
+    run = _Run()
+    for device in ("7,0", "8,0"):
+        run.requests(device, 100, 110)
+    for i in range(100):
+        run.throttled("7:0", 100.1 + i / 10, own=8000)
+        run.throttled("8:0", 100.15 + i / 10, own=22000, task=writer)
+    return run
+
+
+def test_pages_of_a_loop_device_are_not_those_of_others(tmp_path: Path) -> None:
+    found = _found(_looped("kworker/u4:2-31").write(tmp_path))
+    assert "slow_bdi_starves" not in found
+    assert found["slow_device"].facts["bdi"] == "7:0"
+
+
+def test_a_loop_device_beside_a_writer_of_its_disk(tmp_path: Path) -> None:
+    found = _found(_looped("other-300").write(tmp_path))
+    assert found["slow_bdi_starves"].facts["bdi"] == "7:0"
+
+
 def test_a_thread_of_md_is_no_program(tmp_path: Path) -> None:
     run = _Run()
     run.requests("8,0", 100, 110)
@@ -156,3 +178,25 @@ def test_a_thread_of_md_is_no_program(tmp_path: Path) -> None:
     run.throttled("8:0", 101)
     run.committed("8,0", 101.9, 104.1)
     assert _found(run.write(tmp_path))["journal_commit"].facts["tasks"] == "big 200"
+
+
+def test_a_kworker_of_a_loop_device_is_no_flusher(tmp_path: Path) -> None:
+    """It was one before: kworkers are shared. Its fsync waits for the journal of the disk."""
+    run = _looped("kworker/u4:2-31")
+    work = (
+        "bdi 8:0: sb_dev 0:0 nr_pages=900 sync_mode=0 kupdate=0 range_cyclic=1 background=1"
+        " reason=background cgroup_ino=1"
+    )
+    for ts, name in ((100.6, "start"), (100.7, "written")):
+        run.event(ts, "kworker/u4:2-31", f"writeback_{name}: {work}")
+    for ts, text in (
+        (104.0, "ext4_sync_file_enter: dev 8,0 ino 12 parent 2 datasync 0"),
+        (106.0, "ext4_sync_file_exit: dev 8,0 ino 12 ret 0"),
+    ):
+        run.event(ts, "kworker/u4:2-31", text)
+    run.committed("8,0", 103.9, 106.1)
+    with wbscope.open(run.write(tmp_path)) as opened:
+        causes = opened.sql("SELECT cause FROM wb_stall WHERE kind = 'fsync'").rows
+        told = opened.sql("SELECT finding FROM wb_loss WHERE tid = 31").rows
+    assert [row[0] for row in causes] == ["journal commit"]
+    assert not told
