@@ -14,7 +14,7 @@
 -- @keys     stall_ts, tid, comm, kind, evidence
 -- @first    detail, before_ns
 -- @needs    wb_stall, wb_bounds, wb_params, wb_throttle_cause, wb_busy,
---   wb_wait_request, wb_stack, wb_units, raw_balance_dirty_pages,
+--   wb_wait_request, wb_stack, wb_partition, wb_units, raw_balance_dirty_pages,
 --   raw_global_dirty_state, raw_mm_vmscan_throttled,
 --   raw_mm_vmscan_direct_reclaim_begin, raw_mm_vmscan_memcg_reclaim_begin,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
@@ -186,8 +186,11 @@ WITH
     FROM chosen AS s
     WHERE s.journal_ratio > 0 AND s.bdi IS NOT NULL
     UNION ALL
-    SELECT j.dev_major || ':' || j.dev_minor, j.ts, 0, NULL, j.seq
+    SELECT
+      coalesce(n.bdi, j.dev_major || ':' || j.dev_minor), j.ts, 0, NULL, j.seq
     FROM raw_jbd2_run_stats AS j
+    LEFT JOIN wb_partition AS n
+      ON n.partition = j.dev_major || ':' || j.dev_minor
   ),
   last_commit AS (
     SELECT

@@ -416,10 +416,12 @@ FROM known AS t;
 --   server of a network or FUSE file system had a request, or kswapd of any
 --   node was awake. What lies on disks (wb_stack) is busy while one of them is,
 --   and while it has bios itself (wb_stack_own) where that is for much longer.
+--   The journal of a partition is one of its disk (wb_partition).
 -- @grain    stretch; order resource, device, from_ts
 -- @needs    wb_wait_request, wb_server_request, wb_stack, wb_stack_own,
---   raw_jbd2_start_commit, raw_jbd2_end_commit, raw_mm_vmscan_kswapd_wake,
---   raw_mm_vmscan_kswapd_sleep, raw_lost_events, wb_bounds, wb_rule
+--   wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
+--   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, raw_lost_events,
+--   wb_bounds, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
@@ -436,7 +438,7 @@ CREATE VIEW wb_busy AS
 WITH
   commits AS (
     SELECT
-      c.dev_major || ':' || c.dev_minor AS device,
+      c.dev_major || ':' || c.dev_minor AS journal,
       c.seq,
       c.ts,
       0 AS is_end
@@ -447,14 +449,15 @@ WITH
   ),
   commit_pair AS (
     SELECT
-      c.device,
+      coalesce(n.bdi, c.journal) AS device,
       c.ts,
       c.is_end,
       lag(c.is_end) OVER journal AS prev_is_end,
       lead(c.is_end) OVER journal AS next_is_end,
       lead(c.ts) OVER journal AS next_ts
     FROM commits AS c
-    WINDOW journal AS (PARTITION BY c.device ORDER BY c.seq)
+    LEFT JOIN wb_partition AS n ON n.partition = c.journal
+    WINDOW journal AS (PARTITION BY c.journal ORDER BY c.seq)
   ),
   kswapd AS (
     SELECT w.nid, w.seq, w.ts, 0 AS is_end

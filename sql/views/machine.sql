@@ -89,6 +89,61 @@ SELECT r.bdi, r.device, replace(r.mount, '\040', ' ') AS mount
 FROM ranked AS r
 WHERE r.place = 1;
 
+-- @view     wb_partition
+-- @shared
+-- @summary  Partitions that file systems are on: events of ext4, jbd2 and XFS
+--   name these, while pages and requests are those of the disk.
+-- @grain    partition; order partition
+-- @key      partition
+-- @needs    _text_line
+-- @column   partition TEXT major:minor
+-- @column   bdi TEXT of the disk, as other events name it
+-- @source   man 5 proc: mountinfo; docs/record.md: bdis
+-- @materialize
+CREATE VIEW wb_partition AS
+WITH
+  -- bdis: number, name, place, kind.
+  noted AS (
+    SELECT
+      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
+      substr(l.line, instr(l.line, ' ') + 1) AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'bdis' AND l.line GLOB '[1-9]*:* ?* ?* ?*'
+  ),
+  placed AS (
+    SELECT n.bdi, substr(n.rest, instr(n.rest, ' ') + 1) AS rest
+    FROM noted AS n
+  ),
+  -- mounts: id, parent, number, root, place, ..., "-", kind, source.
+  behind_id AS (
+    SELECT substr(l.line, instr(l.line, ' ') + 1) AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'mounts' AND l.line GLOB '* * [1-9]*:* * * - * /dev/*'
+  ),
+  behind_parent AS (
+    SELECT substr(m.rest, instr(m.rest, ' ') + 1) AS rest
+    FROM behind_id AS m
+  ),
+  numbered AS (
+    SELECT
+      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS number,
+      substr(m.rest, instr(m.rest, ' ') + 1) AS rest
+    FROM behind_parent AS m
+  ),
+  mounted AS (
+    SELECT m.number, substr(m.rest, instr(m.rest, ' ') + 1) AS rest
+    FROM numbered AS m
+  )
+SELECT m.number AS partition, min(p.bdi) AS bdi
+FROM mounted AS m
+JOIN placed AS p
+  ON substr(p.rest, 1, instr(p.rest, ' ') - 1)
+    = substr(m.rest, 1, instr(m.rest, ' ') - 1)
+WHERE m.number GLOB '[1-9]*:[0-9]*'
+GROUP BY m.number
+-- Where several lie on one place, nothing tells which is which.
+HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.number;
+
 -- @view     wb_stack
 -- @shared
 -- @summary  The disks that a device lies on, or a file system with a bdi of its

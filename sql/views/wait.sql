@@ -9,8 +9,8 @@
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle_pause, _wait_pair, wb_write_pair, _wait_sleep,
 --   _wait_fsync, wb_wait_request, wb_server_wait, wb_wait_outside, wb_rule,
---   wb_task, wb_units, wb_bounds, raw_sched_switch, raw_balance_dirty_pages,
---   raw_folio_wait_writeback,
+--   wb_task, wb_partition, wb_units, wb_bounds, raw_sched_switch,
+--   raw_balance_dirty_pages, raw_folio_wait_writeback,
 --   raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
@@ -92,10 +92,12 @@ WITH
       'journal',
       'jbd2_lock_buffer_stall',
       j.stall_ms * u.ms_ns,
-      j.dev_major || ':' || j.dev_minor,
+      coalesce(n.bdi, j.dev_major || ':' || j.dev_minor),
       NULL
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
+    LEFT JOIN wb_partition AS n
+      ON n.partition = j.dev_major || ':' || j.dev_minor
   ),
   -- Events before a sleep whose end no event of their own tells.
   announced AS (
@@ -109,8 +111,10 @@ WITH
     FROM raw_folio_wait_writeback AS f
     UNION ALL
     SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
-      x.dev_major || ':' || x.dev_minor
+      coalesce(n.bdi, x.dev_major || ':' || x.dev_minor)
     FROM raw_xfs_log_cil_wait AS x
+    LEFT JOIN wb_partition AS n
+      ON n.partition = x.dev_major || ':' || x.dev_minor
   ),
   spans AS (
     SELECT
@@ -608,7 +612,7 @@ WHERE t.before_seq IS NOT NULL
 --   raw_writeback_balance_dirty_pages_waiting,
 --   raw_writeback_balance_dirty_pages_woken, raw_xfs_log_grant_sleep,
 --   raw_xfs_log_grant_wake, raw_ext4_sync_file_enter, raw_ext4_sync_file_exit,
---   wb_server_step,
+--   wb_server_step, wb_partition,
 --   raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
 --   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
 --   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
@@ -677,20 +681,28 @@ WITH
     FROM raw_writeback_balance_dirty_pages_woken AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
-      e.dev_major || ':' || e.dev_minor
+      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
     FROM raw_xfs_log_grant_sleep AS e
+    LEFT JOIN wb_partition AS n
+      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
-      e.dev_major || ':' || e.dev_minor
+      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
     FROM raw_xfs_log_grant_wake AS e
+    LEFT JOIN wb_partition AS n
+      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 0,
-      e.dev_major || ':' || e.dev_minor
+      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
     FROM raw_ext4_sync_file_enter AS e
+    LEFT JOIN wb_partition AS n
+      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
-      e.dev_major || ':' || e.dev_minor
+      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
     FROM raw_ext4_sync_file_exit AS e
+    LEFT JOIN wb_partition AS n
+      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device
     FROM wb_server_step AS e

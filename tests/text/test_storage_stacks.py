@@ -180,6 +180,56 @@ def test_a_thread_of_md_is_no_program(tmp_path: Path) -> None:
     assert _found(run.write(tmp_path))["journal_commit"].facts["tasks"] == "big 200"
 
 
+@pytest.mark.parametrize("has_bdis", [True, False])
+def test_the_journal_of_a_partition(tmp_path: Path, has_bdis: bool) -> None:
+    """jbd2 names the partition 8:1; pages and requests are those of the disk 8:0.
+
+    There is another journal, on 8:2.
+    """
+    run = _Run()
+    run.requests("8,0", 100, 110)
+    for i in range(100):
+        run.throttled("8:0", 100.1 + i / 10)
+    run.blocked("big", 200, 110.2, 111.2)
+    run.requests("8,0", 110, 112)
+    run.committed("8,1", 110.1, 111.3)
+    run.committed("8,2", 101.1, 101.2)
+    for number in (1, 2):
+        place = f"/part{number}"
+        mount = f"2{number} 1 8:{number} / {place} rw,relatime shared:1 - ext4 /dev/sda{number} rw"
+        run.files["mounts"] = run.files.get("mounts", "") + f"{mount}\n"
+        if has_bdis:
+            bdi = f"8:0 sda{number} {place} ext4\n"
+            run.files["bdis"] = run.files.get("bdis", "") + bdi
+    found = _found(run.write(tmp_path))
+    if not has_bdis:
+        assert "journal_commit" not in found
+        return
+    assert found["journal_commit"].text == (
+        "big 200 waited 1.00 s for the journal of sda1 (/part1, ...) to commit, the longest"
+        " 1.00 s; it writes 4.00 MiB/s, and up to 117 MiB were dirty."
+    )
+
+
+def test_fsync_on_a_partition(tmp_path: Path) -> None:
+    """ext4 names the partition; the disk has requests in all of that time."""
+    run = _Run()
+    run.requests("8,0", 100, 110)
+    run.requests("8,16", 100, 110)
+    for i in range(100):
+        run.throttled("8:0", 100.1 + i / 10)
+    for ts, text in (
+        (104.0, "ext4_sync_file_enter: dev 8,1 ino 12 parent 2 datasync 0"),
+        (106.0, "ext4_sync_file_exit: dev 8,1 ino 12 ret 0"),
+    ):
+        run.event(ts, "db-300", text)
+    run.files["mounts"] = "29 1 8:1 / /data rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+    run.files["bdis"] = "8:0 sda1 /data ext4\n"
+    with wbscope.open(run.write(tmp_path)) as opened:
+        rows = opened.sql("SELECT bdi, cause FROM wb_stall WHERE kind = 'fsync'").rows
+    assert [tuple(row) for row in rows] == [("8:0", "device latency")]
+
+
 def test_a_kworker_of_a_loop_device_is_no_flusher(tmp_path: Path) -> None:
     """It was one before: kworkers are shared. Its fsync waits for the journal of the disk."""
     run = _looped("kworker/u4:2-31")
