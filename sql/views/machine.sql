@@ -360,8 +360,8 @@ GROUP BY u.kib_bytes, u.page_bytes;
 -- @shared
 -- @summary  What was dirty for each disk at most, how long the disk takes to
 --   write it, and a lower limit with which that were two seconds.
--- @grain    disk that wrote, and neither swap alone nor only what lies on it;
---   order bdi
+-- @grain    disk that wrote, and neither swap alone nor only what lies on it,
+--   nor a volume that does nothing beside others; order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
 --   wb_stack, _stack_right, wb_swap_only, wb_flushed, wb_throttle_told,
@@ -425,6 +425,14 @@ WITH
     UNION
     SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
   ),
+  -- What its disk writes is of another volume there.
+  idle_volume AS (
+    SELECT k.bdi
+    FROM wb_stack AS k
+    JOIN wb_stack AS s ON s.disk = k.disk
+    WHERE s.bdi IN (SELECT f.bdi FROM filed AS f)
+      AND k.bdi NOT IN (SELECT f.bdi FROM filed AS f)
+  ),
   disk AS (
     SELECT
       d.bdi,
@@ -482,6 +490,7 @@ WITH
     -- Not before: pages of swap under writeback are in dirty_max_bytes.
     WHERE d.bdi NOT IN (SELECT o.bdi FROM wb_swap_only AS o)
       AND (d.is_below = 0 OR d.bdi IN (SELECT f.bdi FROM filed AS f))
+      AND d.bdi NOT IN (SELECT i.bdi FROM idle_volume AS i)
   ),
   sized AS (
     SELECT

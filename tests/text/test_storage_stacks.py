@@ -250,3 +250,16 @@ def test_a_kworker_of_a_loop_device_is_no_flusher(tmp_path: Path) -> None:
         told = opened.sql("SELECT finding FROM wb_loss WHERE tid = 31").rows
     assert [row[0] for row in causes] == ["journal commit"]
     assert not told
+
+
+def test_a_volume_that_does_nothing_beside_another(tmp_path: Path) -> None:
+    """Both lie on 8:0, and have its rate; pages are dirty for 253:0. Another disk writes, too."""
+    run = _Run()
+    run.requests("8,0", 100, 110)
+    run.requests("8,16", 100, 105)
+    for i in range(100):
+        run.throttled("253:0", 100.1 + i / 10, own=9000)
+    run.files["stacks"] = "253:0 8:0\n253:1 8:0\n"
+    assert _found(run.write(tmp_path))["many_seconds"].text == (
+        "35.2 MiB were dirty for 253:0, which writes 4.00 MiB/s."
+    )
