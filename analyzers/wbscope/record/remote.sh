@@ -148,6 +148,28 @@ stacks() {
     [ -z "$above" ] || [ ! -e $disk/dev ] || echo "$above $(cat $disk/dev)"
   done
 }
+# The bdi of each mount, as bdis.py of wbscope: a partition has that of its disk.
+bdis() ( # its variables are its own: root is one of the script
+  while read -r id parent number root place rest; do
+    told=${rest#* - }
+    kind=${told%% *} source=${told#* }
+    source=${source%% *} name=
+    case $source in
+      /dev/*) ;;
+      *) [ ! -d /sys/class/bdi/$number ] || printf "%s\n" "$number $source $place $kind"; continue ;;
+    esac
+    if [ $kind = btrfs ]; then
+      for path in /sys/fs/btrfs/*/devices/${source##*/}; do
+        [ -e $path ] || continue
+        path=$(cd -P ${path%/devices/*}/bdi && pwd) name=${source##*/} number=${path##*/}
+      done
+    elif path=$(cd -P /sys/dev/block/$number && pwd); then
+      name=${path##*/}
+      [ ! -e $path/partition ] || number=$(cat $path/../dev)
+    fi
+    [ -z "$name" ] || printf "%s\n" "$number $name $place $kind"
+  done < /proc/self/mountinfo
+)
 save() { mkdir -p "$(dirname "$2")" && cat "$1" > "$2" 2>/dev/null || rm -f "$2"; }
 now() { read_clock; echo "$ts"; }
 read_clock() { read -r up idle < /proc/uptime; ts=${up%.*}${up#*.}0000000; }
@@ -173,6 +195,11 @@ add_all() { # a pattern of names
   done
   [ -n "$found" ] || fail "no event matches $1"
 }
+disks() {
+  for path in $1; do
+    [ ! -r $path/stat ] || { echo "== ${path##*/}"; echo "dev $(cat $path/dev)"; cat $path/stat; }
+  done
+}
 objects() { for path in $1; do [ -r $path ] && { echo "== $(echo $path | cut -d/ -f$2)"; cat $path; }; done; }
 # The same of short files, and by no other process: it would be one of the tasks of the run.
 read_objects() {
@@ -197,7 +224,7 @@ limits() { # of the cgroups that have one, as a sample
   [ -z "$text" ] || printf '# ts=%s\n%s' "$ts" "$text"
 }
 both() {
-  objects '/sys/block/*/stat' 4 > $run/block.$1
+  disks '/sys/block/*' > $run/block.$1
   objects '/sys/kernel/debug/bdi/*/stats' 6 > $run/bdi.$1
   objects '/proc/pressure/*' 4 > $run/psi.$1
 }
@@ -264,6 +291,7 @@ done
 save /proc/cmdline $run/kernel-command-line
 stacks > $run/stacks 2>/dev/null
 [ -s $run/stacks ] || rm -f $run/stacks
+bdis > $run/bdis 2>/dev/null
 for path in /proc/sys/vm/*; do [ -r $path ] && echo "vm.${path##*/} = $(cat $path)"; done > $run/sysctls 2>/dev/null
 both before
 choose_events

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope.record
+from wbscope.record.bdis import bdis_text
 
 _SCRIPT = (Path(wbscope.record.__path__[0]) / "remote.sh").read_text()
 
@@ -17,7 +18,7 @@ _SHELLS = pytest.mark.parametrize("busybox", [False, True])
 
 def _said(busybox: bool, folder: Path, text: str) -> str:
     """By the functions of the script that sample."""
-    functions = _SCRIPT[_SCRIPT.index("\nobjects() {") : _SCRIPT.index("\nboth() {")]
+    functions = _SCRIPT[_SCRIPT.index("\ndisks() {") : _SCRIPT.index("\nboth() {")]
     head = f"set -u\nend='\n'\nrun={folder} tasks={folder}/recorder_tasks ts=7\n"
     script = f"{head}{functions}\n{text}\n"
     shell = ["busybox", "sh", "-c", script] if busybox else ["sh", "-c", script]
@@ -40,6 +41,48 @@ def test_files_are_read_by_no_other_task(busybox: bool, tmp_path: Path) -> None:
     function = ours[ours.index("\nread_objects() {") : ours.index("\nby_own() {")]
     text = f"{function}\ntext=\nread_objects '{place}'\nprintf '%s' \"$text\""
     assert _said(busybox, tmp_path, text) == told
+
+
+@_SHELLS
+def test_disks_have_their_numbers(busybox: bool, tmp_path: Path) -> None:
+    for name, text in {"sda": "   1  2\n", "loop0": " 0 0\n"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(text)
+        (tmp_path / name / "dev").write_text(f"{len(name)}:0\n")
+    (tmp_path / "vanished").mkdir()
+    told = _said(busybox, tmp_path, f"disks '{tmp_path}/*'")
+    assert told == "== loop0\ndev 5:0\n 0 0\n== sda\ndev 3:0\n   1  2\n"
+
+
+@_SHELLS
+def test_bdis_as_the_recorder_notes_them(busybox: bool, tmp_path: Path) -> None:
+    """And its variables are its own: the script has others of these names."""
+    proc, sys = tmp_path / "proc", tmp_path / "sys"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/mountinfo").write_text(
+        "1 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+        "2 1 0:31 / /my\\040data rw - btrfs /dev/vdb rw,space_cache=v2\n"
+        "3 1 0:45 / /net rw - nfs4 server:/export rw\n"
+        "4 1 0:5 / /proc rw - proc proc rw\n"
+        "5 1 9:9 / /gone rw - ext4 /dev/gone rw\n"
+        "6 1 8:0 / /whole rw shared:2 master:1 - xfs /dev/sda rw\n"
+    )
+    (sys / "devices/sda/sda1").mkdir(parents=True)
+    for path, number in (("sda", "8:0"), ("sda/sda1", "8:1")):
+        (sys / "devices" / path / "dev").write_text(f"{number}\n")
+        for folder, name in (("dev/block", number), ("class/block", Path(path).name)):
+            (sys / folder).mkdir(parents=True, exist_ok=True)
+            (sys / folder / name).symlink_to(sys / "devices" / path)
+    (sys / "devices/sda/sda1/partition").write_text("1\n")
+    for name in ("0:45", "btrfs-1"):
+        (sys / "class/bdi" / name).mkdir(parents=True)
+    (sys / "fs/btrfs/uuid/devices/vdb").mkdir(parents=True)
+    (sys / "fs/btrfs/uuid/bdi").symlink_to(sys / "class/bdi/btrfs-1")
+    function = _SCRIPT[_SCRIPT.index("\nbdis() (") : _SCRIPT.index("\nsave() {")]
+    function = function.replace("/sys/", f"{sys}/").replace("/proc/self", f"{proc}/self")
+    told = _said(busybox, tmp_path, f"root=kept\n{function}\nbdis\necho $root")
+    assert told == f"{bdis_text(proc, sys)}kept\n"
+    assert told.splitlines()[:2] == ["8:0 sda1 / ext4", "btrfs-1 vdb /my\\040data btrfs"]
 
 
 @_SHELLS
