@@ -36,9 +36,10 @@
 --   takes no name, and a limit of a volume is one of the disk below; else NULL
 -- @column    stacked_bdi TEXT the device, where it lies on disks and nothing
 --   tells whether it had something to do itself; else NULL
--- @column    mapped_bdi TEXT the device, where it lies on disks, is no md, and
---   its counters tell that it had nothing to do either: device mapper does not
---   count what it keeps back; else NULL
+-- @column    mapped_bdi TEXT the device, where it lies on disks, is no md, its
+--   counters tell that it had nothing to do either, as device mapper does not
+--   count what it keeps back, and no io.max can be on its writers, who are in
+--   the root cgroup; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy; NULL =
 --   not known, as above
@@ -57,7 +58,8 @@ SELECT
       THEN t.bdi
   END AS limited_bdi,
   n.bdi AS stacked_bdi,
-  CASE WHEN t.bdi NOT GLOB '9:*' THEN o.bdi END AS mapped_bdi,
+  CASE WHEN t.bdi NOT GLOB '9:*' AND coalesce(t.cgroup_ino, 1) = 1 THEN o.bdi
+  END AS mapped_bdi,
   1 - t.device_ratio AS idle_ratio,
   CASE WHEN n.bdi IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,
   t.first_ts,
