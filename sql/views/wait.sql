@@ -681,28 +681,20 @@ WITH
     FROM raw_writeback_balance_dirty_pages_woken AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
-      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
+      e.dev_major || ':' || e.dev_minor
     FROM raw_xfs_log_grant_sleep AS e
-    LEFT JOIN wb_partition AS n
-      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
-      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
+      e.dev_major || ':' || e.dev_minor
     FROM raw_xfs_log_grant_wake AS e
-    LEFT JOIN wb_partition AS n
-      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 0,
-      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
+      e.dev_major || ':' || e.dev_minor
     FROM raw_ext4_sync_file_enter AS e
-    LEFT JOIN wb_partition AS n
-      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
-      coalesce(n.bdi, e.dev_major || ':' || e.dev_minor)
+      e.dev_major || ':' || e.dev_minor
     FROM raw_ext4_sync_file_exit AS e
-    LEFT JOIN wb_partition AS n
-      ON n.partition = e.dev_major || ':' || e.dev_minor
     UNION ALL
     SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device
     FROM wb_server_step AS e
@@ -773,7 +765,7 @@ SELECT
   END AS end_ts,
   p.tid,
   p.what,
-  p.device,
+  coalesce(n.bdi, p.device) AS device,
   CASE
     WHEN p.is_end = 0 AND p.next_is_end = 1 THEN NULL
     WHEN p.is_end = 0 AND p.next_ts IS NULL
@@ -785,4 +777,6 @@ SELECT
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
 CROSS JOIN lost AS l
+-- ext4 and XFS name a partition.
+LEFT JOIN wb_partition AS n ON n.partition = p.device
 WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;
