@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from support.textrun import proven_findings
 from support.texttrace import load_lines
 from wbscope.base.span import parse_span
 from wbscope.explain.proving import prove
-from wbscope.library.finding import Finding
 from wbscope.run.filters import Filters
 
 _MIB = 1 << 20
@@ -97,14 +97,6 @@ def _lowered() -> _Trace:
     return trace
 
 
-def _found(path: Path) -> dict[str, Finding]:
-    with wbscope.open(path) as run:
-        found = run.findings()
-        for one in found:
-            assert all(proven.holds for proven in prove(run, one)), one
-    return {one.id: one for one in found}
-
-
 def _warned(path: Path) -> tuple[list[dict[str, int]], list[str]]:
     """Rows of dirty_limits, and their warnings of a change."""
     with wbscope.open(path) as run:
@@ -113,7 +105,7 @@ def _warned(path: Path) -> tuple[list[dict[str, int]], list[str]]:
 
 
 def test_waits_for_what_the_old_limit_let_gather(tmp_path: Path) -> None:
-    by_id = _found(_lowered().write(tmp_path))
+    by_id = proven_findings(_lowered().write(tmp_path))
     one = by_id["limit_changed"]
     assert one.severity == "warning"
     assert one.text == (
@@ -140,7 +132,7 @@ def test_a_part_behind_the_change(tmp_path: Path) -> None:
 
 def test_no_limit_is_proposed_above_the_one_in_force(tmp_path: Path) -> None:
     """What 8:0 writes in two seconds are 12 MiB: less than 64, and more than 2."""
-    by_id = _found(_lowered().write(tmp_path))
+    by_id = proven_findings(_lowered().write(tmp_path))
     assert by_id["many_seconds"].facts["dirty_max_bytes"] == 32 * _MIB
     settings = [pair for one in by_id.values() if one.advice for pair in one.advice.settings]
     assert not [value for knob, value in settings if knob == "vm.dirty_bytes"]
@@ -160,7 +152,7 @@ def test_a_limit_that_rises_holds_up_nobody(tmp_path: Path) -> None:
     for i in range(48):
         trace.state(100 + i / 4, (4 if i < 24 else 96) * _PAGES, 2 * _PAGES)
     path = trace.write(tmp_path)
-    one = _found(path)["limit_changed"]
+    one = proven_findings(path)["limit_changed"]
     assert (one.severity, one.cost_task_ns) == ("note", 0)
     assert one.text == (
         "The dirty limit changed from 4.00 MiB to 96.0 MiB after 6.00 s, when 2.00 MiB were dirty."
@@ -194,7 +186,7 @@ def test_what_is_no_change_of_the_limit(kind: str, tmp_path: Path) -> None:
         else:
             trace.state(ts, _real_time(i), 100, limit=512)
     path = trace.write(tmp_path)
-    assert "limit_changed" not in _found(path)
+    assert "limit_changed" not in proven_findings(path)
     assert _warned(path)[1] == []
 
 

@@ -12,22 +12,14 @@ from typing import Any
 
 import pytest
 import wbscope
-from wbscope.explain.proving import prove
-from wbscope.library.finding import Finding
+from support.textrun import TextRun, proven_findings
 
 _MIB = 1 << 20
 _DIRTY = 30000 * 4096
 
 
-class _Run:
-    """Events, each at its time in seconds, and files beside them."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
-        self.files: dict[str, str] = {}
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
+class _Run(TextRun):
+    """With what a slow disk has."""
 
     def request(self, ts: float, seconds: float, device: str, mib: float = 1) -> None:
         """A write request; no two begin at the same place."""
@@ -83,25 +75,6 @@ class _Run:
                 for bdi, mib in written_mib.items()
             )
 
-    def write(self, folder: Path) -> Path:
-        made = folder / "run"
-        made.mkdir()
-        lines = "".join(f"{line}\n" for _, line in sorted(self._lines))
-        (made / "trace.txt").write_text(lines)
-        for name, text in self.files.items():
-            (made / name).write_text(text)
-        return made
-
-
-def _found(folder: Path) -> dict[str, Finding]:
-    """Findings by id, each with numbers that its evidence has."""
-    with wbscope.open(folder) as run:
-        found = run.findings()
-        assert all(proven.holds for one in found for proven in prove(run, one))
-    by_id = {one.id: one for one in found}
-    assert len(by_id) == len(found)
-    return by_id
-
 
 def _rows(run: wbscope.Run, statement: str) -> list[dict[str, Any]]:
     result = run.sql(statement)
@@ -123,7 +96,7 @@ def test_what_lies_on_a_disk_is_slow_itself(tmp_path: Path, bdi: str) -> None:
     """dm-0 was busy for all of 10 s and wrote 20 MiB: 2 MiB/s, whatever its disk could do."""
     run = _stacked(bdi)
     run.counted("dm-0", 10, mib=2, busy_ms=1000, queued_ms=4000)
-    found = _found(run.write(tmp_path))
+    found = proven_findings(run.write(tmp_path))
     assert "device_idle" not in found
     slow = found["slow_device"]
     assert slow.text == (
@@ -150,7 +123,7 @@ def test_samples_reach_back(tmp_path: Path) -> None:
     )
     run.files["block.samples"] = text
     folder = run.write(tmp_path)
-    slow = _found(folder)["slow_device"]
+    slow = proven_findings(folder)["slow_device"]
     # 36864 sectors are 18 MiB, in 9 s.
     assert slow.facts["disk_bytes_per_s"] == 2 * _MIB
     with wbscope.open(folder) as opened:
@@ -167,7 +140,7 @@ def test_nothing_tells_what_lies_on_a_disk_had_to_do(tmp_path: Path, told: str) 
     run = _stacked("253:0")
     if told == "jiffies":
         run.counted("dm-0", 10, mib=2, busy_ms=1000, queued_ms=20)
-    idle = _found(run.write(tmp_path))["device_idle"]
+    idle = proven_findings(run.write(tmp_path))["device_idle"]
     assert idle.text.endswith("held back above the disk, as 253:0 itself may do, or io.max does.")
     assert idle.advice is not None
     assert idle.advice.text == (
@@ -179,7 +152,7 @@ def test_nothing_tells_what_lies_on_a_disk_had_to_do(tmp_path: Path, told: str) 
 def test_what_lies_on_a_disk_was_idle_too(tmp_path: Path) -> None:
     run = _stacked("253:0")
     run.counted("dm-0", 10, mib=2, busy_ms=20, queued_ms=20)
-    idle = _found(run.write(tmp_path))["device_idle"]
+    idle = proven_findings(run.write(tmp_path))["device_idle"]
     assert idle.text.endswith(
         "held back above the disk, as 253:0 does while it is suspended, or io.max does."
     )
@@ -200,7 +173,7 @@ def _compressed(written_mib: int, mib_per_s: float = 20) -> _Run:
 
 def test_pages_that_are_compressed(tmp_path: Path) -> None:
     """10 MiB of pages of 199 MiB between the first and the last look reached the disk: 5 %."""
-    found = _found(_compressed(200).write(tmp_path))
+    found = proven_findings(_compressed(200).write(tmp_path))
     # That the disk had nothing to do tells nothing.
     assert "device_idle" not in found
     slow = found["slow_device"]
@@ -305,7 +278,7 @@ def _changed(fast: tuple[float, int], slow: tuple[float, int], *, is_rising: boo
 
 def test_a_disk_becomes_slow(tmp_path: Path) -> None:
     """1 MiB takes 24 ms for 4 s, 240 ms for 20 s: 41.7 MiB/s and 4.17 MiB/s while it is busy."""
-    found = _found(_changed((0.024, 1), (0.24, 1)).write(tmp_path))
+    found = proven_findings(_changed((0.024, 1), (0.24, 1)).write(tmp_path))
     assert found["rate_changed"].text == (
         "8:0 wrote 41.7 MiB/s while it was busy until 4.00 s from the start, and 4.17 MiB/s from"
         " then on."
@@ -318,7 +291,7 @@ def test_a_disk_becomes_slow(tmp_path: Path) -> None:
 
 
 def test_a_disk_becomes_fast(tmp_path: Path) -> None:
-    found = _found(_changed((0.024, 1), (0.24, 1), is_rising=True).write(tmp_path))
+    found = proven_findings(_changed((0.024, 1), (0.24, 1), is_rising=True).write(tmp_path))
     assert found["rate_changed"].text == (
         "8:0 wrote 4.17 MiB/s while it was busy until 20.0 s from the start, and 41.7 MiB/s from"
         " then on."
@@ -331,7 +304,7 @@ def test_a_disk_becomes_fast(tmp_path: Path) -> None:
 
 def test_fewer_requests_at_a_time_are_no_slow_disk(tmp_path: Path) -> None:
     """Ten at a time and then one: each takes as long as before, and a bit less."""
-    assert "rate_changed" not in _found(_changed((0.24, 10), (0.23, 1)).write(tmp_path))
+    assert "rate_changed" not in proven_findings(_changed((0.24, 10), (0.23, 1)).write(tmp_path))
 
 
 def test_smaller_requests_are_no_slow_disk(tmp_path: Path) -> None:
@@ -342,7 +315,7 @@ def test_smaller_requests_are_no_slow_disk(tmp_path: Path) -> None:
     for i in range(200):
         run.request(104 + i / 20, 0.03, "8,0", mib=1 / 256)
     run.throttled("8:0", 280, written_mib_per_s=10)
-    assert "rate_changed" not in _found(run.write(tmp_path))
+    assert "rate_changed" not in proven_findings(run.write(tmp_path))
 
 
 def test_noise_is_no_change(tmp_path: Path) -> None:
@@ -354,4 +327,4 @@ def test_noise_is_no_change(tmp_path: Path) -> None:
             length = 1 / (40 if is_fast else 4)
             run.request(100 + second + i * length, length * 0.96, "8,0")
     run.throttled("8:0", 480, written_mib_per_s=10)
-    assert "rate_changed" not in _found(run.write(tmp_path))
+    assert "rate_changed" not in proven_findings(run.write(tmp_path))

@@ -11,22 +11,14 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from wbscope.explain.proving import prove
-from wbscope.library.finding import Finding
+from support.textrun import TextRun, proven_findings
 
 _MIB = 1 << 20
 _BIG = "big-200"
 
 
-class _Run:
-    """Events, each at its time in seconds, and files beside them."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
-        self.files: dict[str, str] = {}
-
-    def event(self, ts: float, task: str, text: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {text}"))
+class _Run(TextRun):
+    """With what each test has of requests and throttled writes."""
 
     def requests(self, device: str, begin: float, end: float) -> None:
         """1 MiB each quarter of a second, which takes nearly all of it: 4 MiB/s."""
@@ -89,23 +81,6 @@ class _Run:
             text = f"jbd2_{name}_commit: dev {device} transaction 7 sync 0"
             self.event(ts, "jbd2/sda1-8-90", text + (" head 6" if name == "end" else ""))
 
-    def write(self, folder: Path) -> Path:
-        made = folder / "run"
-        made.mkdir()
-        lines = "".join(f"{line}\n" for _, line in sorted(self._lines))
-        (made / "trace.txt").write_text(lines)
-        for name, text in self.files.items():
-            (made / name).write_text(text)
-        return made
-
-
-def _found(folder: Path) -> dict[str, Finding]:
-    """Findings by id, each with numbers that its evidence has."""
-    with wbscope.open(folder) as run:
-        found = run.findings()
-        assert all(proven.holds for one in found for proven in prove(run, one))
-    return {one.id: one for one in found}
-
 
 @pytest.mark.parametrize(("bdi", "mib"), [("btrfs-1", 40), ("9:0", 40), ("9:0", 60), ("9:0", None)])
 def test_a_mirror_writes_the_same_twice(tmp_path: Path, bdi: str, mib: int | None) -> None:
@@ -119,7 +94,7 @@ def test_a_mirror_writes_the_same_twice(tmp_path: Path, bdi: str, mib: int | Non
     if mib is not None:
         for name, kib in (("bdi.before", 0), ("bdi.after", mib << 10)):
             run.files[name] = f"== {bdi}\nBdiWritten: {kib} kB\n"
-    slow = _found(run.write(tmp_path))["slow_device"]
+    slow = proven_findings(run.write(tmp_path))["slow_device"]
     mib_per_s = 4 if mib == 40 else 8
     assert slow.facts["disk_bytes_per_s"] == pytest.approx(mib_per_s * _MIB, rel=0.001)
     assert slow.advice is not None
@@ -137,7 +112,7 @@ def test_one_write_is_held_for_long_by_an_idle_disk(tmp_path: Path, is_one: bool
     for i in range(25):
         held_ms = i * 100 if is_one else 0
         run.throttled("8:0", 105.3 + i / 10, ms=100, own=39000, held_ms=held_ms)
-    found = _found(run.write(tmp_path))
+    found = proven_findings(run.write(tmp_path))
     # Less than what it waited for the busy disk, 4 s.
     assert ("device_idle" in found) == is_one
     if is_one:
@@ -160,24 +135,34 @@ def _looped(writer: str) -> _Run:
 
 
 def test_pages_of_a_loop_device_are_not_those_of_others(tmp_path: Path) -> None:
-    found = _found(_looped("kworker/u4:2-31").write(tmp_path))
+    found = proven_findings(_looped("kworker/u4:2-31").write(tmp_path))
     assert "slow_bdi_starves" not in found
     assert found["slow_device"].facts["bdi"] == "7:0"
 
 
 def test_a_loop_device_beside_a_writer_of_its_disk(tmp_path: Path) -> None:
-    found = _found(_looped("other-300").write(tmp_path))
+    found = proven_findings(_looped("other-300").write(tmp_path))
     assert found["slow_bdi_starves"].facts["bdi"] == "7:0"
 
 
-def test_a_thread_of_md_is_no_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("comm", ["md127_raid1", "md_home_raid10", "md0_resync", "dmcrypt_write/2"])
+def test_a_thread_of_md_is_no_program(tmp_path: Path, comm: str) -> None:
+    assert _waiting(comm, tmp_path) == "big 200"
+
+
+def test_a_program_with_such_a_name_is_one(tmp_path: Path) -> None:
+    assert _waiting("md5_check", tmp_path) == "big and md5_check"
+
+
+def _waiting(comm: str, folder: Path) -> object:
+    """Who waited for the journal, of big and of another task."""
     run = _Run()
     run.requests("8,0", 100, 110)
-    for comm, tid in (("big", 200), ("md127_raid1", 104), ("dmcrypt_write/2", 105)):
-        run.blocked(comm, tid, 102, 104)
+    run.blocked("big", 200, 102, 104)
+    run.blocked(comm, 104, 102, 104)
     run.throttled("8:0", 101)
     run.committed("8,0", 101.9, 104.1)
-    assert _found(run.write(tmp_path))["journal_commit"].facts["tasks"] == "big 200"
+    return proven_findings(run.write(folder))["journal_commit"].facts["tasks"]
 
 
 @pytest.mark.parametrize("has_bdis", [True, False])
@@ -201,7 +186,7 @@ def test_the_journal_of_a_partition(tmp_path: Path, has_bdis: bool) -> None:
         if has_bdis:
             bdi = f"8:0 sda{number} {place} ext4\n"
             run.files["bdis"] = run.files.get("bdis", "") + bdi
-    found = _found(run.write(tmp_path))
+    found = proven_findings(run.write(tmp_path))
     if not has_bdis:
         assert "journal_commit" not in found
         return
@@ -260,6 +245,6 @@ def test_a_volume_that_does_nothing_beside_another(tmp_path: Path) -> None:
     for i in range(100):
         run.throttled("253:0", 100.1 + i / 10, own=9000)
     run.files["stacks"] = "253:0 8:0\n253:1 8:0\n"
-    assert _found(run.write(tmp_path))["many_seconds"].text == (
+    assert proven_findings(run.write(tmp_path))["many_seconds"].text == (
         "35.2 MiB were dirty for 253:0, which writes 4.00 MiB/s."
     )
