@@ -59,13 +59,15 @@ def deep(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
 
 
 def test_writes_are_counted_exactly(deep: Recorder) -> None:
+    shell = deep.meta("run")["command_pid"]
     rows = deep.sql(
         "run",
-        "SELECT t.comm, t.tid, COUNT(*) AS calls, SUM(w.ret) AS bytes FROM ev_sys_exit_write AS w"
-        f" JOIN task AS t USING (tid) WHERE w.ret = {64 * _KIB} AND t.comm = 'dd' GROUP BY t.tid",
+        "SELECT t.comm, COUNT(*) AS calls, SUM(w.ret) AS bytes FROM ev_sys_exit_write AS w"
+        " JOIN ev_sched_process_fork AS f ON f.child_pid = w.tid JOIN task AS t USING (tid)"
+        f" WHERE f.parent_pid = {shell} AND w.ret = {64 * _KIB} GROUP BY t.tid",
     )
-    assert [row["calls"] for row in rows] == [_WRITES] * _WRITERS
-    assert [row["bytes"] for row in rows] == [_WRITES * 64 * _KIB] * _WRITERS
+    wanted = {"comm": "dd", "calls": _WRITES, "bytes": _WRITES * 64 * _KIB}
+    assert rows == [wanted] * _WRITERS
 
 
 def test_fsyncs_are_counted_exactly(deep: Recorder) -> None:

@@ -298,6 +298,23 @@ void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
     insert.run();
   }
 
+  db_.exec("CREATE TEMP TABLE name_seen (tid INTEGER, comm TEXT, ts INTEGER)");
+  find_names_seen();
+  db_.exec("CREATE INDEX temp.name_seen_tid ON name_seen (tid)");
+  // The last name seen is what a task was called after its last exec. The saved name may be
+  // newer; it is older where the task was seen under it before it had another one: the kernel
+  // saves no name when it finds the lock of its names held (kernel/trace/trace_sched_switch.c).
+  db_.exec(
+      "UPDATE task SET comm = n.comm"
+      " FROM (SELECT tid, comm, max(ts) AS ts FROM name_seen GROUP BY tid) AS n"
+      " WHERE task.tid = n.tid AND task.tid <> 0 AND (task.comm IS NULL OR EXISTS"
+      " (SELECT 1 FROM name_seen AS s WHERE s.tid = n.tid AND s.comm = task.comm"
+      " AND s.ts < n.ts))");
+  db_.exec("DROP TABLE name_seen");
+}
+
+// When each name of a task was last seen, by each event.
+void RunWriter::find_names_seen() {
   for (const auto& [comm, tid] : kCommPairs) {
     Statement tables(db_,
                      "SELECT a.event, f.table_name, a.column_name, b.column_name"
@@ -308,11 +325,9 @@ void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
     tables.bind_text(1, comm);
     tables.bind_text(2, tid);
     while (tables.step()) {
-      // The last name seen: what the task was called after its last exec.
-      db_.exec("UPDATE task SET comm = n.comm FROM (SELECT " + quoted(tables.text(3)) +
-               " AS tid, " + quoted(tables.text(2)) + " AS comm, max(ts) FROM " +
-               quoted(tables.text(1)) + " GROUP BY 1) AS n" +
-               " WHERE task.tid = n.tid AND task.comm IS NULL");
+      db_.exec("INSERT INTO name_seen SELECT " + quoted(tables.text(3)) + ", " +
+               quoted(tables.text(2)) + ", max(ts) FROM " + quoted(tables.text(1)) +
+               " GROUP BY 1, 2");
     }
   }
 }

@@ -49,7 +49,7 @@ class RunWriter {
                     const EventTotals& totals);
   void buffers(const TraceInfo& info);
   void cpu_stats(const TraceInfo& info);
-  // Names come from saved_cmdlines, then from loaded events that carry a pid
+  // Names come from saved_cmdlines and from loaded events that carry a pid
   // beside a comm (sched_switch and the like).
   void tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines);
   void tasks(const std::map<std::int32_t, TaskSpan>& spans,
@@ -64,6 +64,8 @@ class RunWriter {
   void ingest_stats(const Counters& counters);
 
  private:
+  void find_names_seen();
+
   Database& db_;
 };
 
