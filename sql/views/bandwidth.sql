@@ -72,13 +72,13 @@ CROSS JOIN wb_units AS v;
 
 -- @view     wb_disk_rate
 -- @shared
--- @summary  How fast each device writes while it has something to do. What lies
---   on disks (wb_stack) writes as fast as they do, whoever else is on them, but
---   where it is slow itself (dm-crypt), what it counts goes first. Where pages
---   are compressed, dirty ones are not worth the bytes that the disk gets: the
---   rate is that of page writeback. Of what several disks write more than once
---   (a mirror) it counts once. Where the device became slow in the run
---   (rate_changed), it is the slow one.
+-- @summary  How fast each device writes while it has something to write. What
+--   lies on disks (wb_stack) writes as fast as they do, whoever else is on
+--   them, but where it is slow itself (dm-crypt), what it counts goes first.
+--   Where pages are compressed, dirty ones are not worth the bytes that the
+--   disk gets: the rate is that of page writeback. Of what several disks write
+--   more than once (a mirror) it counts once. Where the device became slow in
+--   the run (rate_changed), it is the slow one.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
@@ -87,9 +87,10 @@ CROSS JOIN wb_units AS v;
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state
 -- @column   bdi TEXT major:minor
--- @column   disk_bytes_per_s REAL written bytes over the time with a request;
---   of the samples of a bdi (NFS, FUSE) the fastest; of page writeback over the
---   time in which pages were written
+-- @column   disk_bytes_per_s REAL written bytes over the time with a request
+--   other than a read, of block samples with any; of the samples of a bdi (NFS,
+--   FUSE) the fastest; of page writeback over the time in which pages were
+--   written
 -- @column   written_bytes REAL all that it wrote in the run, or its disks did
 -- @column   busy_ns INTEGER time with a request; of page writeback, in which
 --   pages were written
@@ -112,9 +113,19 @@ WITH
     GROUP BY d.device
   ),
   busy AS (
-    SELECT b.device, sum(b.to_ts - b.from_ts) AS busy_ns
+    SELECT b.device, b.resource, sum(b.to_ts - b.from_ts) AS busy_ns
     FROM wb_busy AS b
-    WHERE b.resource = 'device'
+    WHERE b.resource IN ('device', 'write')
+    GROUP BY b.device, b.resource
+  ),
+  -- Without the time in which it only read, where that is told.
+  writing AS (
+    SELECT
+      b.device,
+      coalesce(
+        max(CASE b.resource WHEN 'write' THEN b.busy_ns END), max(b.busy_ns)
+      ) AS busy_ns
+    FROM busy AS b
     GROUP BY b.device
   ),
   -- Disks of a mirror write the same twice, so where there are several, what a
@@ -151,7 +162,7 @@ WITH
   below AS (
     SELECT k.bdi, sum(b.busy_ns) AS busy_ns
     FROM wb_stack AS k
-    JOIN busy AS b ON b.device = k.disk
+    JOIN busy AS b ON b.device = k.disk AND b.resource = 'device'
     GROUP BY k.bdi
   ),
   known AS (
@@ -176,7 +187,7 @@ WITH
       b.busy_ns,
       NULL
     FROM told AS w
-    JOIN busy AS b ON b.device = w.bdi
+    JOIN writing AS b ON b.device = w.bdi
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL
@@ -595,7 +606,8 @@ WHERE b.place = 1
 -- @column   bytes INTEGER completed
 -- @column   requests_count INTEGER completed
 -- @column   spent_ns INTEGER sum of the time that the driver had them
--- @column   busy_ns INTEGER with a request
+-- @column   busy_ns INTEGER with a request; with one that is no read, where
+--   anything was read
 -- @materialize
 CREATE VIEW _rate_step AS
 WITH
@@ -646,6 +658,11 @@ WITH
     FROM lifted AS l
     CROSS JOIN wb_units AS u
   ),
+  writing AS (
+    SELECT DISTINCT b.device
+    FROM wb_busy AS b
+    WHERE b.resource = 'write'
+  ),
   -- Busy time up to the end of the second: that of the last stretch that had
   -- begun.
   reached AS (
@@ -655,7 +672,8 @@ WITH
         (
           SELECT b.before_ns + min(e.ts, b.to_ts) - b.from_ts
           FROM wb_busy AS b
-          WHERE b.resource = 'device'
+          WHERE b.resource
+              = CASE WHEN w.device IS NULL THEN 'device' ELSE 'write' END
             AND b.device = e.bdi
             AND b.from_ts <= e.ts
           ORDER BY b.from_ts DESC
@@ -663,6 +681,7 @@ WITH
         ), 0
       ) AS busy_ns
     FROM ended AS e
+    LEFT JOIN writing AS w ON w.device = e.bdi
   ),
   stepped AS (
     SELECT

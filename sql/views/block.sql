@@ -416,7 +416,8 @@ FROM known AS t;
 --   server of a network or FUSE file system had a request, or kswapd of any
 --   node was awake. What lies on disks (wb_stack) is busy while one of them is,
 --   and while it has bios itself (wb_stack_own) where that is for much longer.
---   The journal of a partition is one of its disk (wb_partition).
+--   The journal of a partition is one of its disk (wb_partition). Where
+--   anything was read, the time with a request other than a read is told, too.
 -- @grain    stretch; order resource, device, from_ts
 -- @needs    wb_wait_request, wb_server_request, wb_stack, wb_stack_own,
 --   wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
@@ -425,7 +426,8 @@ FROM known AS t;
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
--- @column   resource TEXT device, journal, server or kswapd
+-- @column   resource TEXT device, write (without reads; only where there are
+--   any), journal, server or kswapd
 -- @column   device TEXT major:minor; of a server the bdi; node for kswapd of
 --   any node
 -- @column   from_ts INTEGER ns, start
@@ -490,6 +492,11 @@ WITH
       r.end_ts AS to_ts
     FROM wb_wait_request AS r
     UNION ALL
+    SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
+    FROM wb_wait_request AS r
+    WHERE r.op <> 'read'
+      AND EXISTS (SELECT 1 FROM wb_wait_request AS q WHERE q.op = 'read')
+    UNION ALL
     SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
     FROM commit_pair AS c
     CROSS JOIN wb_bounds AS b
@@ -553,25 +560,30 @@ WITH
     FROM wb_stack_own AS o
     GROUP BY o.bdi
   ),
+  slow AS (
+    SELECT o.bdi
+    FROM below AS b
+    CROSS JOIN wb_rule AS v
+    JOIN own AS o ON o.bdi = b.bdi
+    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+  ),
   above AS (
     -- Which of the journals on a disk its requests are of, they do not tell.
     SELECT a.resource, k.bdi AS device, a.from_ts, a.to_ts
     FROM wb_stack AS k
     CROSS JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
+      OR (a.resource = 'write' AND k.bdi NOT IN (SELECT l.bdi FROM slow AS l))
       OR (
         a.resource = 'journal'
         AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
       )
     UNION ALL
     SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
-    FROM below AS b
-    JOIN own AS o ON o.bdi = b.bdi
-    CROSS JOIN wb_rule AS v
+    FROM slow AS l
     CROSS JOIN wb_bounds AS t
-    JOIN wb_stack_own AS s ON s.bdi = o.bdi
-    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
-      AND s.to_ts > t.first_ts
+    JOIN wb_stack_own AS s ON s.bdi = l.bdi
+    WHERE s.to_ts > t.first_ts
   ),
   lifted AS (
     SELECT

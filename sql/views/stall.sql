@@ -446,6 +446,7 @@ WITH
   named AS (
     SELECT d.resource, d.device, min(d.from_ts) AS first_ts
     FROM wb_busy AS d
+    WHERE d.resource <> 'write'
     GROUP BY d.resource, d.device
   ),
   told AS (
