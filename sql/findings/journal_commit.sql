@@ -7,7 +7,8 @@
 --   it before. Data of files a commit of ext4 writes itself, by data=ordered,
 --   only where new blocks are not unwritten extents first: up to Linux 5.5,
 --   with blocks smaller than a page, or without delayed allocation (then
---   "flushing" of jbd2_run_stats is not 0).
+--   "flushing" of jbd2_run_stats is not 0). With data=journal a commit has all
+--   data of files in it.
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
@@ -18,18 +19,20 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
--- @advice    [Nobody called fsync or the like: the journal of {timed_bdi}
---   commits by itself, every 5 s or as its mount option commit= says, and when
---   it is full. What cannot wait for that needs a file system of its
---   own.][Lower the limit to {proposed_bytes}, so that less can be queued
---   before a commit.][The limit of {limit_bytes} is low already: let what calls
---   fsync() call it less often, or give it a file system of its own.][No limit
---   helps where no more than {little_bytes} are dirty: let what calls fsync()
---   call it less often, or give it a file system of its own.][Lower the limit
---   to {untold_bytes} if it is higher, which is not known here: less can then
---   be queued before a commit.][Let less gather for {other_bdi} alone, by a
---   lower max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold
---   up the writers of other disks.]
+-- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
+--   all data of files, which is written once more afterwards. Mount it with
+--   data=ordered, unless something needs that.][Nobody called fsync or the
+--   like: the journal of {timed_bdi} commits by itself, every 5 s or as its
+--   mount option commit= says, and when it is full. What cannot wait for that
+--   needs a file system of its own.][Lower the limit to {proposed_bytes}, so
+--   that less can be queued before a commit.][The limit of {limit_bytes} is low
+--   already: let what calls fsync() call it less often, or give it a file
+--   system of its own.][No limit helps where no more than {little_bytes} are
+--   dirty: let what calls fsync() call it less often, or give it a file system
+--   of its own.][Lower the limit to {untold_bytes} if it is higher, which is
+--   not known here: less can then be queued before a commit.][Let less gather
+--   for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
+--   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -41,7 +44,7 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_disk_backlog, wb_journal_basis, wb_sync_asked, wb_rule
+--   wb_disk_backlog, wb_data_journal, wb_journal_basis, wb_sync_asked, wb_rule
 -- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -58,6 +61,8 @@
 --   dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
+-- @column    journaled_bdi TEXT the device, where it has data=journal: nothing
+--   else is then proposed
 -- @column    timed_bdi TEXT the device, where no lower limit helps and nobody
 --   called fsync; NULL = somebody did, or such calls were not recorded
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
@@ -89,6 +94,7 @@ SELECT
   m.dirty_max_bytes,
   p.proposed_bytes,
   p.background_bytes,
+  x.bdi AS journaled_bdi,
   CASE
     WHEN y.is_asked = 0 AND coalesce(p.limit_bytes, p.little_bytes) IS NOT NULL
       THEN t.bdi
@@ -111,7 +117,8 @@ CROSS JOIN wb_journal_basis AS j
 CROSS JOIN wb_sync_asked AS y
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
+LEFT JOIN wb_data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
+LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

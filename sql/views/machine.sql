@@ -25,7 +25,7 @@ GROUP BY 1;
 -- @summary  What backing devices are called: name and first mount point.
 -- @grain    backing device; order bdi
 -- @key      bdi
--- @needs    _text_line
+-- @needs    _text_line, _mount
 -- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda; NULL = not known
 -- @column   mount TEXT first mount point; NULL = not known
@@ -42,26 +42,6 @@ WITH
     FROM _text_line AS l
     WHERE l.file = 'bdis' AND l.line GLOB '?* ?* ?* ?*'
   ),
-  -- mounts: id, parent, number, root, place, ..., "-", kind, source.
-  behind_id AS (
-    SELECT l.number, substr(l.line, instr(l.line, ' ') + 1) AS rest, l.line
-    FROM _text_line AS l
-    WHERE l.file = 'mounts'
-      AND l.line GLOB '* - * /dev/*'
-      AND NOT EXISTS (SELECT 1 FROM noted)
-  ),
-  behind_parent AS (
-    SELECT m.number, substr(m.rest, instr(m.rest, ' ') + 1) AS rest, m.line
-    FROM behind_id AS m
-  ),
-  numbered AS (
-    SELECT
-      m.number,
-      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS bdi,
-      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
-      substr(m.line, instr(m.line, ' /dev/') + 6) AS source
-    FROM behind_parent AS m
-  ),
   placed AS (
     SELECT
       n.number,
@@ -70,12 +50,9 @@ WITH
       substr(n.rest, instr(n.rest, ' ') + 1) AS rest
     FROM noted AS n
     UNION ALL
-    SELECT
-      m.number,
-      m.bdi,
-      substr(m.source, 1, instr(m.source || ' ', ' ') - 1),
-      substr(m.rest, instr(m.rest, ' ') + 1)
-    FROM numbered AS m
+    SELECT m.number, m.device, m.source, m.mount
+    FROM _mount AS m
+    WHERE NOT EXISTS (SELECT 1 FROM noted)
   ),
   ranked AS (
     SELECT
@@ -95,7 +72,7 @@ WHERE r.place = 1;
 --   name these, while pages and requests are those of the disk.
 -- @grain    partition; order partition
 -- @key      partition
--- @needs    _text_line
+-- @needs    _text_line, _mount
 -- @column   partition TEXT major:minor
 -- @column   bdi TEXT of the disk, as other events name it
 -- @source   man 5 proc: mountinfo; docs/record.md: bdis
@@ -113,36 +90,31 @@ WITH
   placed AS (
     SELECT n.bdi, substr(n.rest, instr(n.rest, ' ') + 1) AS rest
     FROM noted AS n
-  ),
-  -- mounts: id, parent, number, root, place, ..., "-", kind, source.
-  behind_id AS (
-    SELECT substr(l.line, instr(l.line, ' ') + 1) AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'mounts' AND l.line GLOB '* * [1-9]*:* * * - * /dev/*'
-  ),
-  behind_parent AS (
-    SELECT substr(m.rest, instr(m.rest, ' ') + 1) AS rest
-    FROM behind_id AS m
-  ),
-  numbered AS (
-    SELECT
-      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS number,
-      substr(m.rest, instr(m.rest, ' ') + 1) AS rest
-    FROM behind_parent AS m
-  ),
-  mounted AS (
-    SELECT m.number, substr(m.rest, instr(m.rest, ' ') + 1) AS rest
-    FROM numbered AS m
   )
-SELECT m.number AS partition, min(p.bdi) AS bdi
-FROM mounted AS m
-JOIN placed AS p
-  ON substr(p.rest, 1, instr(p.rest, ' ') - 1)
-    = substr(m.rest, 1, instr(m.rest, ' ') - 1)
-WHERE m.number GLOB '[1-9]*:[0-9]*'
-GROUP BY m.number
+SELECT m.device AS partition, min(p.bdi) AS bdi
+FROM _mount AS m
+JOIN placed AS p ON substr(p.rest, 1, instr(p.rest, ' ') - 1) = m.mount
+WHERE m.device GLOB '[1-9]*:[0-9]*'
+GROUP BY m.device
 -- Where several lie on one place, nothing tells which is which.
-HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.number;
+HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device;
+
+-- @view     wb_data_journal
+-- @shared
+-- @summary  Where a journal gets the data of files, too: ext3 and ext4 mounted
+--   with data=journal.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @needs    _mount, wb_partition
+-- @column   bdi TEXT major:minor, as other events name it
+-- @source   Documentation/admin-guide/ext4.rst
+-- @materialize
+CREATE VIEW wb_data_journal AS
+SELECT DISTINCT coalesce(n.bdi, m.device) AS bdi
+FROM _mount AS m
+LEFT JOIN wb_partition AS n ON n.partition = m.device
+WHERE m.kind GLOB 'ext[34]'
+  AND ',' || m.options || ',' GLOB '*,data=journal,*';
 
 -- @view     wb_stack
 -- @shared
@@ -675,6 +647,60 @@ LEFT JOIN found AS f ON f.path = a.path AND f.place = 1
 WHERE a.path GLOB '/dev/*'
 UNION ALL
 SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
+
+-- @view     _mount
+-- @summary  What was mounted on block devices, by /proc/self/mountinfo.
+-- @grain    line of the file; order number
+-- @needs    _text_line
+-- @column   number INTEGER of the line
+-- @column   device TEXT major:minor of the file system
+-- @column   mount TEXT where, as the file writes it
+-- @column   kind TEXT such as ext4
+-- @column   source TEXT its name below /dev
+-- @column   options TEXT of the file system
+-- @source   man 5 proc: id, parent, number, root, place, ..., "-", kind,
+--   source, options
+-- @materialize
+CREATE VIEW _mount AS
+WITH
+  behind_id AS (
+    SELECT
+      l.number,
+      substr(l.line, instr(l.line, ' ') + 1) AS rest,
+      substr(l.line, instr(l.line, ' - ') + 3) AS tail
+    FROM _text_line AS l
+    WHERE l.file = 'mounts' AND l.line GLOB '* * *:* * * - * /dev/*'
+  ),
+  behind_parent AS (
+    SELECT
+      m.number,
+      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
+      substr(m.tail, 1, instr(m.tail, ' ') - 1) AS kind,
+      substr(m.tail, instr(m.tail, ' /dev/') + 6) || ' ' AS tail
+    FROM behind_id AS m
+  ),
+  behind_device AS (
+    SELECT
+      m.number,
+      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS device,
+      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
+      m.kind,
+      substr(m.tail, 1, instr(m.tail, ' ') - 1) AS source,
+      substr(m.tail, instr(m.tail, ' ') + 1) AS options
+    FROM behind_parent AS m
+  ),
+  behind_root AS (
+    SELECT m.*, substr(m.rest, instr(m.rest, ' ') + 1) || ' ' AS place
+    FROM behind_device AS m
+  )
+SELECT
+  m.number,
+  m.device,
+  substr(m.place, 1, instr(m.place, ' ') - 1) AS mount,
+  m.kind,
+  m.source,
+  trim(m.options) AS options
+FROM behind_root AS m;
 
 -- @view     _stack_right
 -- @summary  What lies right below a device, or a file system with a bdi of its

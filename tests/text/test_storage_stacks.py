@@ -165,6 +165,34 @@ def _waiting(comm: str, folder: Path) -> object:
     return proven_findings(run.write(folder))["journal_commit"].facts["tasks"]
 
 
+@pytest.mark.parametrize(
+    ("device", "mounted"),
+    [
+        ("8:0", "ext4 /dev/sda rw,data=journal"),
+        ("8:0", "ext3 /dev/sda rw,nodelalloc,data=journal,commit=9"),
+        ("8:1", "ext4 /dev/sda1 rw,data=journal"),
+        ("8:16", "ext4 /dev/sdb rw,data=journal"),
+        ("8:0", "ext4 /dev/sda rw,data=ordered"),
+        ("8:0", "xfs /dev/sda rw,data=journal"),
+        ("8:0", "ext4 /dev/data=journal rw"),
+    ],
+)
+def test_a_journal_with_all_data(tmp_path: Path, device: str, mounted: str) -> None:
+    run = _Run()
+    run.requests("8,0", 100, 110)
+    run.blocked("big", 200, 102, 104)
+    run.throttled("8:0", 101)
+    run.committed("8,1" if device == "8:1" else "8,0", 101.9, 104.1)
+    run.files["mounts"] = f"30 1 {device} / /data rw,relatime - {mounted}\n"
+    if device == "8:1":
+        run.files["bdis"] = "8:0 sda1 /data ext4\n"
+    advice = proven_findings(run.write(tmp_path))["journal_commit"].advice
+    assert advice is not None
+    has_all_data = mounted.endswith(("rw,data=journal", "commit=9")) and "xfs" not in mounted
+    assert ("is mounted with data=journal" in advice.text) == (has_all_data and device != "8:16")
+    assert ("Lower the limit" in advice.text) != ("data=ordered" in advice.text)
+
+
 @pytest.mark.parametrize("has_bdis", [True, False])
 def test_the_journal_of_a_partition(tmp_path: Path, has_bdis: bool) -> None:
     """jbd2 names the partition 8:1; pages and requests are those of the disk 8:0.
