@@ -19,10 +19,11 @@
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
 --   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
 --   max(reached_ratio, bdi={bdi})
--- @advice    No setting makes {bdi} faster. Let its writers[ write no more than
---   {disk_bytes_per_s} in all, or] start writing as they go (sync_file_range),
---   or bypass the page cache (O_DIRECT), so that no write waits for another's
---   pages.
+-- @advice    [No setting makes {disk_bdi} faster.][{loop_bdi} is as fast as
+--   what its file lies on, or slower (loop_device).] Let its writers[ write no
+--   more than {disk_bytes_per_s} in all, or] start writing as they go
+--   (sync_file_range), or bypass the page cache (O_DIRECT), so that no write
+--   waits for another's pages.
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_watched, wb_rule
@@ -33,6 +34,8 @@
 --   recorded
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
+-- @column    disk_bdi TEXT the device, where it is no loop device
+-- @column    loop_bdi TEXT the device, where it is one (7:*)
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    reached_ratio REAL what the disk got, over the bytes of the pages
 --   that were written, where that is much less (compression); else NULL
@@ -53,6 +56,8 @@ SELECT
     AS confidence,
   t.tasks,
   t.bdi,
+  CASE WHEN t.bdi GLOB '7:*' THEN NULL ELSE t.bdi END AS disk_bdi,
+  CASE WHEN t.bdi GLOB '7:*' THEN t.bdi END AS loop_bdi,
   d.disk_bytes_per_s,
   d.reached_ratio,
   d.below_ratio,

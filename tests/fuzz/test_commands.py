@@ -4,7 +4,7 @@
     WBSCOPE_MUTANTS=20000 .venv/bin/pytest -n 2 tests/fuzz/test_commands.py    a longer run
     WBSCOPE_PERFETTO_MUTANTS=500 ...    more Perfetto traces: each starts an engine, for seconds
     WBSCOPE_MUTANT=values/deep/17 ...   this mutant alone, and its file is kept
-    WBSCOPE_MUTANT_BLOCKS=4 ...         every fourth test, as CI has time for
+    WBSCOPE_MUTANT_BLOCKS=8 ...         every eighth test, as CI has time for
 
 The program that reads traces is the one with ASan and UBSan where `make test` has built it.
 A line of a failure names the mutant, what was done to the file, the verb, and what happened; the

@@ -137,7 +137,13 @@ def _looped(writer: str) -> _Run:
 def test_pages_of_a_loop_device_are_not_those_of_others(tmp_path: Path) -> None:
     found = proven_findings(_looped("kworker/u4:2-31").write(tmp_path))
     assert "slow_bdi_starves" not in found
-    assert found["slow_device"].facts["bdi"] == "7:0"
+    slow = found["slow_device"]
+    assert slow.facts["bdi"] == "7:0"
+    assert slow.advice is not None
+    # Direct I/O may make it faster.
+    assert "No setting" not in slow.advice.text
+    assert slow.advice.text.startswith("7:0 is as fast as what its file lies on, or slower")
+    assert "loop_device" in found
 
 
 def test_a_loop_device_beside_a_writer_of_its_disk(tmp_path: Path) -> None:
