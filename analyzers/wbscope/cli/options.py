@@ -51,7 +51,7 @@ RunArgument = Annotated[
 ]
 RunsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="RUN", help=f"Run folders or files: {_FILES}", show_default=False),
+    typer.Argument(metavar="RUN...", help=f"Run folders or files: {_FILES}", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="CSV with raw numbers.")]

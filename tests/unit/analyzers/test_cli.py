@@ -83,7 +83,7 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
     [
         (["qeury"], "No such command 'qeury'"),
         (["query"], "Missing argument 'NAME'"),
-        (["query", "run_summary"], "Missing argument 'RUN'"),
+        (["query", "run_summary"], "Missing argument 'RUN...'"),
         (["query", "--bad"], "No such option: --bad"),
         (["timeline", "RUN"], "Missing option '-o'"),
         (["convert", "RUN"], "Missing option '-o'"),
