@@ -22,7 +22,8 @@ GROUP BY 1;
 
 -- @view     wb_device
 -- @shared
--- @summary  What backing devices are called: name and first mount point.
+-- @summary  What backing devices are called: name and first mount point. A disk
+--   with several mounted partitions has its own name.
 -- @grain    backing device; order bdi
 -- @key      bdi
 -- @needs    _text_line, _mount
@@ -54,15 +55,39 @@ WITH
     FROM _mount AS m
     WHERE NOT EXISTS (SELECT 1 FROM noted)
   ),
+  -- sda of sda1, nvme0n1 of nvme0n1p1.
+  halved AS (
+    SELECT p.*, rtrim(p.device, '0123456789') AS front
+    FROM placed AS p
+  ),
+  cut AS (
+    SELECT
+      h.*,
+      CASE
+        WHEN h.front = h.device THEN h.device
+        WHEN h.front GLOB '*[0-9]p' THEN substr(h.front, 1, length(h.front) - 1)
+        WHEN h.front = '' THEN h.device
+        ELSE h.front
+      END AS disk
+    FROM halved AS h
+  ),
   ranked AS (
     SELECT
-      p.bdi,
-      p.device,
-      substr(p.rest, 1, instr(p.rest || ' ', ' ') - 1) AS mount,
-      row_number() OVER (PARTITION BY p.bdi ORDER BY p.number) AS place
-    FROM placed AS p
+      c.bdi,
+      c.device,
+      c.disk,
+      min(c.device) OVER bdi < max(c.device) OVER bdi
+        AND min(c.disk) OVER bdi = max(c.disk) OVER bdi AS is_several,
+      substr(c.rest, 1, instr(c.rest || ' ', ' ') - 1) AS mount,
+      row_number() OVER (PARTITION BY c.bdi ORDER BY c.number) AS place
+    FROM cut AS c
+    WINDOW bdi AS (PARTITION BY c.bdi)
   )
-SELECT r.bdi, r.device, replace(r.mount, '\040', ' ') AS mount
+SELECT
+  r.bdi,
+  -- Several partitions are the disk.
+  CASE WHEN r.is_several THEN r.disk ELSE r.device END AS device,
+  replace(r.mount, '\040', ' ') AS mount
 FROM ranked AS r
 WHERE r.place = 1;
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,8 +26,20 @@ _DEEP = _ROOT / "examples/deep"
 _GATE = _ROOT / "examples/gate/runs/before-2"
 
 _NAMES = Names(
-    devices={"8:0": "sda1", "254:0": "vda", "btrfs-1": "vdb", "0:45": "server:/export"},
-    mounts={"8:0": ("/", "/home"), "254:0": ("/data",), "btrfs-1": ("/b",), "0:45": ("/net",)},
+    devices={
+        "8:0": ("sda1",),
+        "254:0": ("vda",),
+        "btrfs-1": ("vdb", "vdc"),
+        "0:45": ("server:/export",),
+        "259:0": ("nvme0n1p1", "nvme0n1p12"),
+    },
+    mounts={
+        "8:0": ("/", "/home"),
+        "254:0": ("/data",),
+        "btrfs-1": ("/b",),
+        "0:45": ("/net",),
+        "259:0": ("/boot", "/usr"),
+    },
     cgroups={1: "/", 27: "/small", 28: "/a/job", 29: "/b/job"},
 )
 
@@ -41,6 +54,30 @@ def test_labels_say_device_and_mount_point() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "disk"),
+    [
+        (("sda1", "sda12"), "sda"),
+        (("nvme0n1p1", "nvme0n1p2"), "nvme0n1"),
+        (("md127p1", "md127p10"), "md127"),
+        (("sda2",), "sda2"),
+        (("nvme0n1",), "nvme0n1"),
+        (("sda", "sdb"), "sda"),  # of a btrfs
+        (("sda1", "sdb1"), "sda1"),
+        (("dm-1", "sda1"), "dm-1"),
+    ],
+)
+def test_a_disk_with_several_partitions(names: tuple[str, ...], disk: str, tmp_path: Path) -> None:
+    """Two are the disk, in tables and in SQL; one is itself."""
+    assert Names(devices={"8:0": names}).label("bdi", "8:0") == disk
+    shutil.copytree(_ROOT / "examples/four-equal-writers", tmp_path / "run")
+    lines = "".join(f"8:0 {name} /{number} ext4\n" for number, name in enumerate(names))
+    (tmp_path / "run/bdis").write_text(lines)
+    with library.open(tmp_path / "run") as run:
+        rows = run.sql("SELECT device, mount FROM wb_device WHERE bdi = '8:0'").rows
+    assert [tuple(row) for row in rows] == [(disk, "/0")]
+
+
+@pytest.mark.parametrize(
     ("text", "bdi"),
     [
         ("8:0", "8:0"),
@@ -48,6 +85,10 @@ def test_labels_say_device_and_mount_point() -> None:
         ("vda", "254:0"),
         ("/dev/vda", "254:0"),
         ("/b", "btrfs-1"),
+        ("vdc", "btrfs-1"),
+        ("nvme0n1p12", "259:0"),
+        ("/dev/nvme0n1", "259:0"),
+        ("/usr", "259:0"),
         ("/net", "0:45"),
         ("(unknown)", "(unknown)"),
         ("9:9", "9:9"),

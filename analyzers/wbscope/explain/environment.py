@@ -63,7 +63,7 @@ def environment_of(run: Run) -> Environment:
     return Environment(
         facts=tuple(facts.items()),
         settings=tuple(_settings(texts.get(_SYSCTLS, ""))),
-        devices=tuple((b, d, names.mounts.get(b, ())) for b, d in sorted(names.devices.items())),
+        devices=tuple((b, names.device(b), names.mounts.get(b, ())) for b in sorted(names.devices)),
         cgroups=tuple(sorted(names.cgroups.items())),
         events=run.ask(_EVENTS, Filters()) if _EVENTS in known else None,
     )

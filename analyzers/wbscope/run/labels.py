@@ -19,15 +19,20 @@ __all__ = ["Names", "has_named", "names_of"]
 _NAMED = ("bdi", "device", "cgroup_ino")
 
 _MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
+# sda1, nvme0n1p1
+_PARTITION = re.compile(r"(.*\d)p\d+|(.*\D)\d+")
 _ROOT = "/sys/fs/cgroup"
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Names:
-    """`devices` and `mounts` by bdi, as events call it; paths of cgroups by inode."""
+    """`devices` and `mounts` by bdi, as events call it; paths of cgroups by inode.
 
-    devices: Mapping[str, str] = field(default_factory=dict)
+    What is on a disk has names of its own: of its partitions.
+    """
+
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mounts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cgroups: Mapping[int, str] = field(default_factory=dict)
 
@@ -45,6 +50,16 @@ class Names:
             return self._bdi(str(value))
         return None
 
+    def device(self, bdi: str) -> str:
+        """Of several partitions the disk's name, else the first one."""
+        names = self.devices[bdi]
+        if len(names) > 1:
+            matches = [_PARTITION.fullmatch(name) for name in names]
+            disks = {match[1] or match[2] if match else None for match in matches}
+            if len(disks) == 1 and (disk := disks.pop()) is not None:
+                return disk
+        return names[0]
+
     def bdi(self, text: str) -> str:
         """The bdi of a number, device (vda, /dev/vda) or mount point.
 
@@ -54,7 +69,7 @@ class Names:
         if text in self.devices:
             return text
         device = text.removeprefix("/dev/")
-        found = {bdi for bdi, name in self.devices.items() if name == device}
+        found = {bdi for bdi, names in self.devices.items() if device in (*names, self.device(bdi))}
         found |= {bdi for bdi, places in self.mounts.items() if text in places}
         if len(found) == 1:
             return found.pop()
@@ -88,7 +103,8 @@ class Names:
     def _bdi(self, bdi: str) -> str:
         places = self.mounts.get(bdi, ())
         more = ", ..." if len(places) > 1 else ""
-        return f"{self.devices[bdi]} ({places[0]}{more})" if places else self.devices[bdi]
+        device = self.device(bdi)
+        return f"{device} ({places[0]}{more})" if places else device
 
 
 def has_named(columns: Iterable[str]) -> bool:
@@ -105,14 +121,18 @@ def names_of(engine: Engine) -> Names:
         lines = [(w[0], w[1], w[2]) for w in words if len(w) == 4]
     else:
         lines = [(n, d, place) for n, place, _, d in _MOUNT.findall(texts.get("mounts", ""))]
-    devices: dict[str, str] = {}
+    devices: dict[str, dict[str, None]] = {}  # each name once, in order
     mounts: dict[str, list[str]] = {}
     for bdi, device, place in lines:
-        devices.setdefault(bdi, device)
+        devices.setdefault(bdi, {})[device] = None
         mounts.setdefault(bdi, []).append(plain_path(place))
     paths = cgroup_paths(engine.facts, engine.shown)
     cgroups = {ino: "/" + path.removeprefix(_ROOT).strip("/") for ino, path in paths.items()}
-    return Names(devices, {bdi: tuple(of_bdi) for bdi, of_bdi in mounts.items()}, cgroups)
+    return Names(_fixed(devices), _fixed(mounts), cgroups)
+
+
+def _fixed(lists: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    return {key: tuple(values) for key, values in lists.items()}
 
 
 def _some(texts: list[str]) -> str:
