@@ -298,26 +298,20 @@ void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
     insert.run();
   }
 
-  db_.exec("CREATE TEMP TABLE name_seen (tid INTEGER, comm TEXT, ts INTEGER)");
-  find_names_seen();
-  db_.exec("CREATE INDEX temp.name_seen_tid ON name_seen (tid)");
-  // The last name seen is what a task was called after its last exec. The saved name may be
-  // newer; it is older where the task was seen under it before it had another one: the kernel
-  // saves no name when it finds the lock of its names held (kernel/trace/trace_sched_switch.c).
-  db_.exec(
-      "UPDATE task SET comm = n.comm"
-      " FROM (SELECT tid, comm, max(ts) AS ts FROM name_seen GROUP BY tid) AS n"
-      " WHERE task.tid = n.tid AND task.tid <> 0 AND (task.comm IS NULL OR EXISTS"
-      " (SELECT 1 FROM name_seen AS s WHERE s.tid = n.tid AND s.comm = task.comm"
-      " AND s.ts < n.ts))");
-  db_.exec("DROP TABLE name_seen");
+  name_as_seen();
 }
 
-// When each name of a task was last seen, by each event.
-void RunWriter::find_names_seen() {
+// The last name seen is what a task was called after its last exec. The saved name may be newer;
+// it is older where the task was seen under it before it had another one: the kernel saves no
+// name when it finds the lock of its names held (kernel/trace/trace_sched_switch.c).
+void RunWriter::name_as_seen() {
+  struct Columns {
+    std::string table, comm, tid;
+  };
+  std::vector<Columns> all;
   for (const auto& [comm, tid] : kCommPairs) {
     Statement tables(db_,
-                     "SELECT a.event, f.table_name, a.column_name, b.column_name"
+                     "SELECT f.table_name, a.column_name, b.column_name"
                      " FROM event_field a JOIN event_field b USING (event)"
                      " JOIN event_format f USING (event)"
                      " WHERE f.table_name IS NOT NULL AND a.field = ? AND a.kind = 'text'"
@@ -325,11 +319,30 @@ void RunWriter::find_names_seen() {
     tables.bind_text(1, comm);
     tables.bind_text(2, tid);
     while (tables.step()) {
-      db_.exec("INSERT INTO name_seen SELECT " + quoted(tables.text(3)) + ", " +
-               quoted(tables.text(2)) + ", max(ts) FROM " + quoted(tables.text(1)) +
-               " GROUP BY 1, 2");
+      all.push_back({quoted(tables.text(0)), quoted(tables.text(1)), quoted(tables.text(2))});
     }
   }
+  // Sorting the rows of all tasks would take longer than finding the few that matter.
+  db_.exec("CREATE TEMP TABLE name_doubt (tid INTEGER PRIMARY KEY)");
+  for (const auto& [table, comm, tid] : all) {
+    db_.exec("INSERT OR IGNORE INTO name_doubt SELECT DISTINCT t.tid FROM " + table +
+             " AS e CROSS JOIN task AS t ON t.tid = e." + tid +
+             " WHERE t.tid <> 0 AND (t.comm IS NULL OR t.comm <> e." + comm + ")");
+  }
+  db_.exec("CREATE TEMP TABLE name_seen (tid INTEGER, comm TEXT, ts INTEGER)");
+  for (const auto& [table, comm, tid] : all) {
+    db_.exec("INSERT INTO name_seen SELECT " + tid + ", " + comm + ", max(ts) FROM " + table +
+             " WHERE " + tid + " IN (SELECT tid FROM name_doubt) GROUP BY 1, 2");
+  }
+  db_.exec("CREATE INDEX temp.name_seen_tid ON name_seen (tid)");
+  db_.exec(
+      "UPDATE task SET comm = n.comm"
+      " FROM (SELECT tid, comm, max(ts) AS ts FROM name_seen GROUP BY tid) AS n"
+      " WHERE task.tid = n.tid AND (task.comm IS NULL OR EXISTS"
+      " (SELECT 1 FROM name_seen AS s WHERE s.tid = n.tid AND s.comm = task.comm"
+      " AND s.ts < n.ts))");
+  db_.exec("DROP TABLE name_seen");
+  db_.exec("DROP TABLE name_doubt");
 }
 
 void RunWriter::lost_events(std::uint32_t cpu, std::uint32_t buffer,

@@ -64,7 +64,7 @@ class RunWriter {
   void ingest_stats(const Counters& counters);
 
  private:
-  void find_names_seen();
+  void name_as_seen();
 
   Database& db_;
 };
