@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.loaded import LoadedRun
+from support.texttrace import load_lines
 from support.tools import ingester_path, run
 from support.wait_events import Waits
 
@@ -51,3 +52,27 @@ def test_the_last_name_is_known(
     assert done.returncode == 0, done.stderr
     rows = LoadedRun(output).rows("SELECT tid, comm FROM task ORDER BY tid")
     assert rows == [(_IDLE, "<idle>"), (_DD, name), (_SHELL, "sh")]
+
+
+_LEFT = (
+    "sched_switch: prev_comm=dd prev_pid=40 prev_prio=120 prev_state=Z ==>"
+    " next_comm=sh next_pid=41 next_prio=120"
+)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "sched_wakeup: comm=dd pid=40 prio=120 target_cpu=000",
+        "sched_wakeup: pid=40 prio=120 target_cpu=000",  # a line that lacks the name
+        "sched_process_wait: comm=sh pid=40 prio=120",  # sh waits for 40
+    ],
+)
+def test_what_names_no_task(last: str, tmp_path: Path) -> None:
+    lines = [
+        "sh-41 [000] 99.000000: sched_wakeup: comm=sh pid=40 prio=120 target_cpu=000",
+        f"dd-40 [000] 100.000000: {_LEFT}",
+        f"sh-41 [000] 101.000000: {last}",
+    ]
+    loaded = load_lines(lines, tmp_path, "--all")
+    assert loaded.sql("SELECT tid, comm FROM task ORDER BY tid") == [(40, "dd"), (41, "sh")]

@@ -302,8 +302,8 @@ void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
 }
 
 // The last name seen is what a task was called after its last exec. The saved name may be newer;
-// it is older where the task was seen under it before it had another one: the kernel saves no
-// name when it finds the lock of its names held (kernel/trace/trace_sched_switch.c).
+// it is taken for older where the task was seen under it before it had another one: the kernel
+// saves no name while the lock of its names is held (trace_save_cmdline()).
 void RunWriter::name_as_seen() {
   struct Columns {
     std::string table, comm, tid;
@@ -315,7 +315,9 @@ void RunWriter::name_as_seen() {
                      " FROM event_field a JOIN event_field b USING (event)"
                      " JOIN event_format f USING (event)"
                      " WHERE f.table_name IS NOT NULL AND a.field = ? AND a.kind = 'text'"
-                     " AND b.field = ? AND b.kind = 'integer' ORDER BY a.event");
+                     " AND b.field = ? AND b.kind = 'integer'"
+                     // Its comm is of who waits, its pid of whom it waits for.
+                     " AND a.event NOT LIKE '%sched_process_wait' ORDER BY a.event");
     tables.bind_text(1, comm);
     tables.bind_text(2, tid);
     while (tables.step()) {
@@ -327,12 +329,13 @@ void RunWriter::name_as_seen() {
   for (const auto& [table, comm, tid] : all) {
     db_.exec("INSERT OR IGNORE INTO name_doubt SELECT DISTINCT t.tid FROM " + table +
              " AS e CROSS JOIN task AS t ON t.tid = e." + tid +
-             " WHERE t.tid <> 0 AND (t.comm IS NULL OR t.comm <> e." + comm + ")");
+             " WHERE t.tid <> 0 AND e." + comm + " <> coalesce(t.comm, '')");
   }
   db_.exec("CREATE TEMP TABLE name_seen (tid INTEGER, comm TEXT, ts INTEGER)");
   for (const auto& [table, comm, tid] : all) {
     db_.exec("INSERT INTO name_seen SELECT " + tid + ", " + comm + ", max(ts) FROM " + table +
-             " WHERE " + tid + " IN (SELECT tid FROM name_doubt) GROUP BY 1, 2");
+             " WHERE " + tid + " IN (SELECT tid FROM name_doubt) AND " + comm +
+             " <> '' GROUP BY 1, 2");
   }
   db_.exec("CREATE INDEX temp.name_seen_tid ON name_seen (tid)");
   db_.exec(
