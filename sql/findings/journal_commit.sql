@@ -20,19 +20,20 @@
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
---   all data of files, which is written once more afterwards. Mount it with
---   data=ordered, unless something needs that.][Nobody called fsync or the
---   like: the journal of {timed_bdi} commits by itself, every 5 s or as its
---   mount option commit= says, and when it is full. What cannot wait for that
---   needs a file system of its own.][Lower the limit to {proposed_bytes}, so
---   that less can be queued before a commit.][The limit of {limit_bytes} is low
---   already: let what calls fsync() call it less often, or give it a file
---   system of its own.][No limit helps where no more than {little_bytes} are
---   dirty: let what calls fsync() call it less often, or give it a file system
---   of its own.][Lower the limit to {untold_bytes} if it is higher, which is
---   not known here: less can then be queued before a commit.][Let less gather
---   for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
---   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
+--   all data of files, which is written once more afterwards. Unmount it and
+--   mount it with data=ordered, unless something needs that.][Nobody called
+--   fsync or the like: the journal of {timed_bdi} commits by itself, every 5 s
+--   or as its mount option commit= says, and when it is full. What cannot wait
+--   for that needs a file system of its own.][Lower the limit to
+--   {proposed_bytes}, so that less can be queued before a commit.][The limit of
+--   {limit_bytes} is low already: let what calls fsync() call it less often, or
+--   give it a file system of its own.][No limit helps where no more than
+--   {little_bytes} are dirty: let what calls fsync() call it less often, or
+--   give it a file system of its own.][Lower the limit to {untold_bytes} if it
+--   is higher, which is not known here: less can then be queued before a
+--   commit.][Let less gather for {other_bdi} alone, by a lower max_ratio (from
+--   6.2 on also strict_limit): vm.dirty_bytes would hold up the writers of
+--   other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =

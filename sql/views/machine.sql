@@ -55,9 +55,13 @@ WITH
     FROM _mount AS m
     WHERE NOT EXISTS (SELECT 1 FROM noted)
   ),
-  -- sda of sda1, nvme0n1 of nvme0n1p1.
+  -- sda of sda1, nvme0n1 of nvme0n1p1; exports of NFS (0:45) are no partitions.
   halved AS (
-    SELECT p.*, rtrim(p.device, '0123456789') AS front
+    SELECT
+      p.*,
+      CASE WHEN p.bdi GLOB '[1-9]*:*' THEN rtrim(p.device, '0123456789')
+        ELSE p.device
+      END AS front
     FROM placed AS p
   ),
   cut AS (
@@ -126,20 +130,23 @@ HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device;
 
 -- @view     wb_data_journal
 -- @shared
--- @summary  Where a journal gets the data of files, too: ext3 and ext4 mounted
---   with data=journal.
+-- @summary  Where all journals get the data of files, too: each ext3 and ext4
+--   on the device is mounted with data=journal. Set in the file system itself
+--   (tune2fs -o journal_data) or of single files (chattr +j) it is not seen.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    _mount, wb_partition
 -- @column   bdi TEXT major:minor, as other events name it
--- @source   Documentation/admin-guide/ext4.rst
+-- @source   Documentation/admin-guide/ext4.rst; fs/ext4/super.c
+--   ext4_show_options()
 -- @materialize
 CREATE VIEW wb_data_journal AS
-SELECT DISTINCT coalesce(n.bdi, m.device) AS bdi
+SELECT coalesce(n.bdi, m.device) AS bdi
 FROM _mount AS m
 LEFT JOIN wb_partition AS n ON n.partition = m.device
 WHERE m.kind GLOB 'ext[34]'
-  AND ',' || m.options || ',' GLOB '*,data=journal,*';
+GROUP BY 1
+HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');
 
 -- @view     wb_stack
 -- @shared

@@ -149,3 +149,25 @@ def test_a_run_says_where_its_facts_are_from(dataset: Path, sources: dict[str, P
     assert run["host"] == "unknown"
     assert row["host_basis"] in ("meta.json", "uname", "none")
     assert run["checks"].get("agrees") == row["checks_agree_count"] > 0
+
+
+def test_devices_have_their_names_and_models(
+    wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "trace.dat").write_bytes((sources["writers"] / "trace.dat").read_bytes())
+    (run / "bdis").write_text(
+        "8:0 sda1 /boot ext4\n8:0 sda2 /data ext4\n254:0 vda /a\\040b ext4\nbtrfs-1 vdb /c btrfs\n"
+    )
+    models = "device/vendor ATA\ndevice/model FAST SSD\n"
+    (run / "devices").write_text(f"== sda\nsize 8\n{models}== vda\nsize 8\n")
+    made = wbscope.run("fleet", "ingest", run, "-o", tmp_path / "dataset")
+    assert made.returncode == 0, made.stderr
+    (manifest,) = manifests(tmp_path / "dataset").values()
+    rows = rows_of(tmp_path / "dataset", "run_devices", manifest["run"])
+    assert {row["bdi"]: (row["device"], row["mounts"], row["model"]) for row in rows} == {
+        "8:0": ("sda", "/boot /data", "ATA FAST SSD"),
+        "254:0": ("vda", "/a b", None),
+        "btrfs-1": ("vdb", "/c", None),
+    }

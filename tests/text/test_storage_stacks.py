@@ -171,32 +171,41 @@ def _waiting(comm: str, folder: Path) -> object:
     return proven_findings(run.write(folder))["journal_commit"].facts["tasks"]
 
 
+_ALL_DATA = "ext4 /dev/sda1 rw,data=journal"
+
+
 @pytest.mark.parametrize(
-    ("device", "mounted"),
+    ("journal", "mounts", "is_told"),
     [
-        ("8:0", "ext4 /dev/sda rw,data=journal"),
-        ("8:0", "ext3 /dev/sda rw,nodelalloc,data=journal,commit=9"),
-        ("8:1", "ext4 /dev/sda1 rw,data=journal"),
-        ("8:16", "ext4 /dev/sdb rw,data=journal"),
-        ("8:0", "ext4 /dev/sda rw,data=ordered"),
-        ("8:0", "xfs /dev/sda rw,data=journal"),
-        ("8:0", "ext4 /dev/data=journal rw"),
+        ("8:0", {"8:0": "ext4 /dev/sda rw,data=journal"}, True),
+        ("8:0", {"8:0": "ext3 /dev/sda rw,nodelalloc,data=journal,commit=9"}, True),
+        ("8:1", {"8:1": _ALL_DATA}, True),
+        ("8:1", {"8:1": _ALL_DATA, "8:2": "xfs /dev/sda2 rw"}, True),
+        ("8:2", {"8:1": _ALL_DATA, "8:2": "ext4 /dev/sda2 rw"}, False),
+        ("8:0", {"8:16": "ext4 /dev/sdb rw,data=journal"}, False),
+        ("8:0", {"8:0": "ext4 /dev/sda rw,data=ordered"}, False),
+        ("8:0", {"8:0": "xfs /dev/sda rw,data=journal"}, False),
+        ("8:0", {"8:0": "ext4 /dev/data=journal rw"}, False),
     ],
 )
-def test_a_journal_with_all_data(tmp_path: Path, device: str, mounted: str) -> None:
+def test_a_journal_with_all_data(
+    tmp_path: Path, journal: str, mounts: dict[str, str], is_told: bool
+) -> None:
     run = _Run()
     run.requests("8,0", 100, 110)
     run.blocked("big", 200, 102, 104)
     run.throttled("8:0", 101)
-    run.committed("8,1" if device == "8:1" else "8,0", 101.9, 104.1)
-    run.files["mounts"] = f"30 1 {device} / /data rw,relatime - {mounted}\n"
-    if device == "8:1":
-        run.files["bdis"] = "8:0 sda1 /data ext4\n"
+    run.committed(journal.replace(":", ","), 101.9, 104.1)
+    lines = [f"30 1 {number} / /{number} rw,relatime - {how}\n" for number, how in mounts.items()]
+    run.files["mounts"] = "".join(lines)
+    parts = [number for number in mounts if number in ("8:1", "8:2")]
+    if parts:
+        bdis = [f"8:0 sda{number[-1]} /{number} ext4\n" for number in parts]
+        run.files["bdis"] = "".join(bdis)
     advice = proven_findings(run.write(tmp_path))["journal_commit"].advice
     assert advice is not None
-    has_all_data = mounted.endswith(("rw,data=journal", "commit=9")) and "xfs" not in mounted
-    assert ("is mounted with data=journal" in advice.text) == (has_all_data and device != "8:16")
-    assert ("Lower the limit" in advice.text) != ("data=ordered" in advice.text)
+    assert ("is mounted with data=journal" in advice.text) == is_told
+    assert ("Lower the limit" in advice.text) != is_told
 
 
 @pytest.mark.parametrize("has_bdis", [True, False])

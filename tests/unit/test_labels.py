@@ -64,17 +64,34 @@ def test_labels_say_device_and_mount_point() -> None:
         (("sda", "sdb"), "sda"),  # of a btrfs
         (("sda1", "sdb1"), "sda1"),
         (("dm-1", "sda1"), "dm-1"),
+        (("sda1", "sda"), "sda"),
+        (("nvme0n1", "nvme0n1p1"), "nvme0n1"),
     ],
 )
 def test_a_disk_with_several_partitions(names: tuple[str, ...], disk: str, tmp_path: Path) -> None:
     """Two are the disk, in tables and in SQL; one is itself."""
-    assert Names(devices={"8:0": names}).label("bdi", "8:0") == disk
-    shutil.copytree(_ROOT / "examples/four-equal-writers", tmp_path / "run")
-    lines = "".join(f"8:0 {name} /{number} ext4\n" for number, name in enumerate(names))
-    (tmp_path / "run/bdis").write_text(lines)
-    with library.open(tmp_path / "run") as run:
-        rows = run.sql("SELECT device, mount FROM wb_device WHERE bdi = '8:0'").rows
-    assert [tuple(row) for row in rows] == [(disk, "/0")]
+    assert _device_of("8:0", names, tmp_path) == disk
+
+
+@pytest.mark.parametrize(
+    ("bdi", "names"),
+    [("0:45", ("nas:/home/user1", "nas:/home/user2")), ("btrfs-1", ("sda1", "sda2"))],
+)
+def test_no_partitions(bdi: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    assert _device_of(bdi, names, tmp_path) == names[0]
+
+
+def _device_of(bdi: str, names: tuple[str, ...], folder: Path) -> str:
+    """Told by tables and by SQL alike."""
+    shutil.copytree(_ROOT / "examples/four-equal-writers", folder / "run")
+    lines = "".join(f"{bdi} {name} /{number} ext4\n" for number, name in enumerate(names))
+    (folder / "run/bdis").write_text(lines)
+    with library.open(folder / "run") as run:
+        sql = f"SELECT device, mount FROM wb_device WHERE bdi = '{bdi}'"
+        ((device, mount),) = (tuple(row) for row in run.sql(sql).rows)
+    assert mount == "/0"
+    assert Names(devices={bdi: names}).label("bdi", bdi) == device
+    return str(device)
 
 
 @pytest.mark.parametrize(

@@ -399,7 +399,8 @@ def _device_rows(run: Run) -> Iterator[tuple[Any, ...]]:
     """What each backing device is: its name, where it is mounted, its model."""
     names = run.names()
     disks = dict(_DISK.findall(run.texts(["devices"]).get("devices", "")))
-    for bdi, device in names.devices.items():
+    for bdi in names.devices:
+        device = names.device(bdi)
         facts = dict(_MODEL.findall(disks.get(device, "")))
         model = " ".join(facts[key] for key in ("vendor", "model") if key in facts)
         yield bdi, device, " ".join(names.mounts.get(bdi, ())), model or None

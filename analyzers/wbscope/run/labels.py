@@ -19,8 +19,9 @@ __all__ = ["Names", "has_named", "names_of"]
 _NAMED = ("bdi", "device", "cgroup_ino")
 
 _MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
-# sda1, nvme0n1p1
-_PARTITION = re.compile(r"(.*\d)p\d+|(.*\D)\d+")
+# sda1, nvme0n1p1; exports of NFS (0:45) are no partitions.
+_PARTITION = re.compile(r"^(?:(.*\d)p\d+|(.*\D)\d+)$")
+_DISK = re.compile(r"[1-9]\d*:\d+")
 _ROOT = "/sys/fs/cgroup"
 _SHOWN = 8
 
@@ -53,11 +54,10 @@ class Names:
     def device(self, bdi: str) -> str:
         """Of several partitions the disk's name, else the first one."""
         names = self.devices[bdi]
-        if len(names) > 1:
-            matches = [_PARTITION.fullmatch(name) for name in names]
-            disks = {match[1] or match[2] if match else None for match in matches}
-            if len(disks) == 1 and (disk := disks.pop()) is not None:
-                return disk
+        if len(names) > 1 and _DISK.fullmatch(bdi):
+            disks = {_PARTITION.sub(r"\1\2", name) for name in names}
+            if len(disks) == 1:
+                return disks.pop()
         return names[0]
 
     def bdi(self, text: str) -> str:
