@@ -17,7 +17,7 @@
 -- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}, or of
 --   one above it][, if there is one: nothing tells whether {stacked_bdi} had
 --   bios][, if there is one: {mapped_bdi} may have been suspended, as for a
---   snapshot][; while {bdi} had writes it wrote {disk_bytes_per_s}]. If it
+--   snapshot][; while {bdi} was busy it wrote {disk_bytes_per_s}]. If it
 --   has to stay, let the program write no faster.
 -- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max =
 --   {limited_bdi:raw} wbps=max wiops=max

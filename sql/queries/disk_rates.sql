@@ -5,9 +5,9 @@
 -- @title    How fast each device writes
 -- @summary  What each device writes while it has something to write.
 -- @read     rate is written bytes over the time in which the device had a
---   request other than a read: what it can do, however seldom it was asked, and
---   beside what it read. Where only samples tell, all requests count, and
---   a device that mostly reads looks slower than it is. A limit over it is
+--   write or flush: what it can do, however seldom it was asked, and beside
+--   what it read. Where only samples tell, all requests count, and a device
+--   that mostly reads looks slower than it is. A limit over it is
 --   how many seconds of writing the limit holds. A volume on a disk (LVM) has
 --   the numbers of that disk, so the rows do not add up; one that is slow
 --   itself (dm-crypt) has its own. Where pages are compressed (btrfs), they
@@ -20,8 +20,8 @@
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state, writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT device
--- @column   disk_bytes_per_s REAL written bytes over the time with a request
---   other than a read; of NFS and FUSE the fastest sample
+-- @column   disk_bytes_per_s REAL written bytes over the time with a write or
+--   flush; of NFS and FUSE the fastest sample
 -- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER that time; NULL = not recorded
 -- @column   reached_ratio REAL where the disk got much less than the pages

@@ -87,12 +87,12 @@ CROSS JOIN wb_units AS v;
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state
 -- @column   bdi TEXT major:minor
--- @column   disk_bytes_per_s REAL written bytes over the time with a request
---   other than a read, of block samples with any; of the samples of a bdi (NFS,
+-- @column   disk_bytes_per_s REAL written bytes over the time with a write or
+--   flush, of block samples with any request; of the samples of a bdi (NFS,
 --   FUSE) the fastest; of page writeback over the time in which pages were
 --   written
 -- @column   written_bytes REAL all that it wrote in the run, or its disks did
--- @column   busy_ns INTEGER time with a request; of page writeback, in which
+-- @column   busy_ns INTEGER that time; of page writeback, in which
 --   pages were written
 -- @column   reached_ratio REAL where the disk got much less than the pages
 --   that were written (compression): what it got, over their bytes; else NULL
@@ -118,7 +118,7 @@ WITH
     WHERE b.resource IN ('device', 'write')
     GROUP BY b.device, b.resource
   ),
-  -- Without the time in which it only read, where that is told.
+  -- Without the time in which it only read or discarded, where that is told.
   writing AS (
     SELECT
       b.device,
@@ -606,8 +606,7 @@ WHERE b.place = 1
 -- @column   bytes INTEGER completed
 -- @column   requests_count INTEGER completed
 -- @column   spent_ns INTEGER sum of the time that the driver had them
--- @column   busy_ns INTEGER with a request; with one that is no read, where
---   anything was read
+-- @column   busy_ns INTEGER with a write or flush
 -- @materialize
 CREATE VIEW _rate_step AS
 WITH

@@ -417,7 +417,8 @@ FROM known AS t;
 --   node was awake. What lies on disks (wb_stack) is busy while one of them is,
 --   and while it has bios itself (wb_stack_own) where that is for much longer.
 --   The journal of a partition is one of its disk (wb_partition). Where
---   anything was read, the time with a request other than a read is told, too.
+--   any device had other requests, too, the time with one that writes or
+--   flushes is told of all.
 -- @grain    stretch; order resource, device, from_ts
 -- @needs    wb_wait_request, wb_server_request, wb_stack, wb_stack_own,
 --   wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
@@ -426,8 +427,8 @@ FROM known AS t;
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
--- @column   resource TEXT device, write (without reads; only where there are
---   any), journal, server or kswapd
+-- @column   resource TEXT device, write (had a write or flush; only where any
+--   device had others), journal, server or kswapd
 -- @column   device TEXT major:minor; of a server the bdi; node for kswapd of
 --   any node
 -- @column   from_ts INTEGER ns, start
@@ -494,8 +495,10 @@ WITH
     UNION ALL
     SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
     FROM wb_wait_request AS r
-    WHERE r.op <> 'read'
-      AND EXISTS (SELECT 1 FROM wb_wait_request AS q WHERE q.op = 'read')
+    WHERE r.op IN ('write', 'flush')
+      AND EXISTS (
+        SELECT 1 FROM wb_wait_request AS q WHERE q.op NOT IN ('write', 'flush')
+      )
     UNION ALL
     SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
     FROM commit_pair AS c

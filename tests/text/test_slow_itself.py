@@ -157,7 +157,7 @@ def test_what_lies_on_a_disk_was_idle_too(tmp_path: Path) -> None:
         "held back above the disk, as 253:0 does while it is suspended, or io.max does."
     )
     assert idle.advice is not None
-    assert "while 253:0 had writes it wrote 100 MiB/s" in idle.advice.text
+    assert "while 253:0 was busy it wrote 100 MiB/s" in idle.advice.text
 
 
 def _compressed(written_mib: int, mib_per_s: float = 20) -> _Run:
