@@ -74,6 +74,30 @@ def test_room_again_before_the_end(recorder: Recorder, small: Path) -> None:
     assert _writes(recorder, str(small / "run")) == _WRITES
 
 
+# The recorder is held up when the workload has begun.
+_HELD_UP = """
+import time
+from wbscope.record import own_pauses
+def follow(self, tids, _follow=own_pauses.OwnPauses.follow):
+    time.sleep(0.5)
+    _follow(self, tids)
+own_pauses.OwnPauses.follow = follow
+"""
+
+
+def test_nothing_has_to_be_written_when_the_workload_begins(
+    recorder: Recorder, small: Path
+) -> None:
+    """It may fill the disk at once, and then the recording ended: its own tasks were not noted."""
+    (recorder.folder / "sitecustomize.py").write_text(_HELD_UP)
+    recorder.env["PYTHONPATH"] = str(recorder.folder)
+    begin = "for folder in $0/.run.*; do [ -e $folder/recorder_tasks ] || exit 9; done"
+    words = ("--no-report", "-o", small / "run", "--", "sh", "-c", begin, small)
+    done = recorder.record(*_OPTIONS, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((small / "run/meta.json").read_text())["command_exit_code"] == 0
+
+
 def test_full_to_the_end(recorder: Recorder, small: Path) -> None:
     go = recorder.folder / "go"
     process = recorder.start(

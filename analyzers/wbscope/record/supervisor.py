@@ -145,15 +145,16 @@ def _record(
     }
     save_started(folder, started)
     filtered = _started(backend, sampler.tid, began)
+    others = trace_cmd_pids(plan.instance) if plan.backend == "trace-cmd" else []
+    own = [*_own_threads(), *others]
+    # Not after the workload began: it may fill the disk at once.
+    save(folder / "recorder_tasks", "".join(f"{tid}\n" for tid in own))
     keep = backend.keep_alive()
     message = json.dumps({"ready": {"keeps": keep is not None}}).encode() + b"\n"
     with contextlib.suppress(OSError):
         socket.send_fds(link, [message], [] if keep is None else [keep])
     sampler.go(filtered)
-    others = trace_cmd_pids(plan.instance) if plan.backend == "trace-cmd" else []
-    own = [*_own_threads(), *others]
     pauses.follow(own)
-    save(folder / "recorder_tasks", "".join(f"{tid}\n" for tid in own))
     try:
         signal.signal(signal.SIGTERM, _terminate)
         told = json.loads(lines.readline() or '{"ended": "wbscope record killed"}')
