@@ -44,6 +44,8 @@ def _until_told(process: subprocess.Popen[str]) -> str:
     for line in process.stderr:
         if line.startswith("warning[record-problem]"):
             return line
+        # The command would wait for us.
+        assert not line.startswith("warning[recorder-"), line
     raise AssertionError("the full disk was not told")
 
 
