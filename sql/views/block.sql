@@ -495,9 +495,10 @@ WITH
     UNION ALL
     SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
     FROM wb_wait_request AS r
-    WHERE r.op IN ('write', 'flush')
+    -- Zeroes that the disk writes itself (other) are writes, too.
+    WHERE r.op NOT IN ('read', 'discard')
       AND EXISTS (
-        SELECT 1 FROM wb_wait_request AS q WHERE q.op NOT IN ('write', 'flush')
+        SELECT 1 FROM wb_wait_request AS q WHERE q.op IN ('read', 'discard')
       )
     UNION ALL
     SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
