@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,13 @@ def own(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def engine(run_db: Path, library: Library) -> Iterator[SqliteEngine]:
+def engine(
+    run_db: Path, library: Library, ahead_threads: Callable[[], list[threading.Thread]]
+) -> Iterator[SqliteEngine]:
     made = SqliteEngine(run_db, "run.db", library)
     yield made
     made.close()
-    assert not any(thread.name == "wbscope-ahead" for thread in threading.enumerate())
+    assert not ahead_threads()
 
 
 Told = tuple[list[Finding], list[Rows]]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -313,13 +314,18 @@ def test_ctrl_c_while_tables_are_kept(
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_ingest_made_to_judge_the_run_is_kept(
-    run_db: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+    run_db: Path,
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int,
+    ahead_threads: Callable[[], list[threading.Thread]],
 ) -> None:
     monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
     monkeypatch.setattr(sharing, "has_second_cpu", lambda: threads > 1)
     path = tmp_path / "another.db"
     ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, library)
-    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    assert not ahead_threads()
     told, given = answers(path, library)
     assert {"wb_wait", "_throttle_charge", "wb_loss_total"} <= given
     assert told == answers(run_db, library)[0]

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -283,7 +284,11 @@ def test_the_other_thread_reads_them_too(
 
 
 def test_two_threads_save_the_same(
-    recorded: RecordedRun, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    recorded: RecordedRun,
+    library: Library,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    ahead_threads: Callable[[], list[threading.Thread]],
 ) -> None:
     """Byte for byte, so that neither CPUs nor luck tell files of one trace apart."""
     monkeypatch.setattr(saved, "_MANY_ROWS", 0)
@@ -304,13 +309,17 @@ def test_two_threads_save_the_same(
         assert bool(taken) is (threads > 1)
         files.append(path.read_bytes())
         path.rename(tmp_path / f"{number}.db")
-    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    assert not ahead_threads()
     assert files[0] == files[1] == files[2]
 
 
 @pytest.mark.parametrize("step", ["_open", "_publish", "claim"])
 def test_what_the_other_thread_cannot_make_is_made_here(
-    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
+    library: Library,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    step: str,
+    ahead_threads: Callable[[], list[threading.Thread]],
 ) -> None:
     monkeypatch.setattr(saved, "_MANY_ROWS", 0)
     monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
@@ -328,7 +337,7 @@ def test_what_the_other_thread_cannot_make_is_made_here(
     else:
         monkeypatch.setattr(ahead.Ahead, step, lambda *_: None)  # all is waited for
     ingest(run, tmp_path / "other.db", library)
-    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    assert not ahead_threads()
     assert (tmp_path / "other.db").read_bytes() == (tmp_path / "good.db").read_bytes()
 
 
