@@ -26,7 +26,7 @@ GROUP BY 1;
 --   with several mounted partitions has its own name.
 -- @grain    backing device; order bdi
 -- @key      bdi
--- @needs    _text_line, _mount
+-- @needs    _bdi_mount, _mount
 -- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda; NULL = not known
 -- @column   mount TEXT first mount point; NULL = not known
@@ -34,26 +34,13 @@ GROUP BY 1;
 -- @materialize
 CREATE VIEW wb_device AS
 WITH
-  -- bdis: number, name, place, kind.
-  noted AS (
-    SELECT
-      l.number,
-      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
-      substr(l.line, instr(l.line, ' ') + 1) AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'bdis' AND l.line GLOB '?* ?* ?* ?*'
-  ),
   placed AS (
-    SELECT
-      n.number,
-      n.bdi,
-      substr(n.rest, 1, instr(n.rest, ' ') - 1) AS device,
-      substr(n.rest, instr(n.rest, ' ') + 1) AS rest
-    FROM noted AS n
+    SELECT n.number, n.bdi, n.device, n.mount
+    FROM _bdi_mount AS n
     UNION ALL
     SELECT m.number, m.device, m.source, m.mount
     FROM _mount AS m
-    WHERE NOT EXISTS (SELECT 1 FROM noted)
+    WHERE NOT EXISTS (SELECT 1 FROM _bdi_mount)
   ),
   -- sda of sda1, nvme0n1 of nvme0n1p1; exports of NFS (0:45) are no partitions.
   halved AS (
@@ -82,7 +69,7 @@ WITH
       c.disk,
       min(c.device) OVER bdi < max(c.device) OVER bdi
         AND min(c.disk) OVER bdi = max(c.disk) OVER bdi AS is_several,
-      substr(c.rest, 1, instr(c.rest || ' ', ' ') - 1) AS mount,
+      c.mount,
       row_number() OVER (PARTITION BY c.bdi ORDER BY c.number) AS place
     FROM cut AS c
     WINDOW bdi AS (PARTITION BY c.bdi)
@@ -101,28 +88,15 @@ WHERE r.place = 1;
 --   name these, while pages and requests are those of the disk.
 -- @grain    partition; order partition
 -- @key      partition
--- @needs    _text_line, _mount
+-- @needs    _bdi_mount, _mount
 -- @column   partition TEXT major:minor
 -- @column   bdi TEXT of the disk, as other events name it
 -- @source   man 5 proc: mountinfo; docs/record.md: bdis
 -- @materialize
 CREATE VIEW wb_partition AS
-WITH
-  -- bdis: number, name, place, kind.
-  noted AS (
-    SELECT
-      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
-      substr(l.line, instr(l.line, ' ') + 1) AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'bdis' AND l.line GLOB '[1-9]*:* ?* ?* ?*'
-  ),
-  placed AS (
-    SELECT n.bdi, substr(n.rest, instr(n.rest, ' ') + 1) AS rest
-    FROM noted AS n
-  )
 SELECT m.device AS partition, min(p.bdi) AS bdi
 FROM _mount AS m
-JOIN placed AS p ON substr(p.rest, 1, instr(p.rest, ' ') - 1) = m.mount
+JOIN _bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
 WHERE m.device GLOB '[1-9]*:[0-9]*'
 GROUP BY m.device
 -- Where several lie on one place, nothing tells which is which.
@@ -679,6 +653,41 @@ LEFT JOIN found AS f ON f.path = a.path AND f.place = 1
 WHERE a.path GLOB '/dev/*'
 UNION ALL
 SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
+
+-- @view     _bdi_mount
+-- @summary  Which bdi each mounted file system has, by the file bdis.
+-- @grain    line of the file; order number
+-- @needs    _text_line
+-- @column   number INTEGER of the line
+-- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
+-- @column   device TEXT its name, such as vda1; of NFS server:/export
+-- @column   mount TEXT where, as /proc/self/mountinfo writes it
+-- @source   docs/record.md: number, name, place, kind
+-- @materialize
+CREATE VIEW _bdi_mount AS
+WITH
+  noted AS (
+    SELECT
+      l.number,
+      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
+      substr(l.line, instr(l.line, ' ') + 1) AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'bdis' AND l.line GLOB '?* ?* ?* ?*'
+  ),
+  placed AS (
+    SELECT
+      n.number,
+      n.bdi,
+      substr(n.rest, 1, instr(n.rest, ' ') - 1) AS device,
+      substr(n.rest, instr(n.rest, ' ') + 1) AS rest
+    FROM noted AS n
+  )
+SELECT
+  p.number,
+  p.bdi,
+  p.device,
+  substr(p.rest, 1, instr(p.rest, ' ') - 1) AS mount
+FROM placed AS p;
 
 -- @view     _mount
 -- @summary  What was mounted on block devices, by /proc/self/mountinfo.
