@@ -54,6 +54,7 @@ class Mode:
     rates: list[float] = field(default_factory=list)  # MiB/s
     busy_s: list[float] = field(default_factory=list)  # of all CPUs together
     events_per_s: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)  # of all CPUs, that the recorder took
     lost: int = 0
 
 
@@ -125,6 +126,9 @@ def _run(name: str, command: list[str], runs: Path, times: int, mode: Mode) -> N
             sys.exit(done.stderr)
         meta = json.loads((run / "meta.json").read_text())
         mode.lost += sum(meta["lost"].values())
+        # With the rest before the writers, in which it has less to do.
+        recorded_ns = meta["ended_ts_ns"] - meta["command_started_ts_ns"]
+        mode.shares.append(meta["recorder_cpu_ns"] / recorded_ns / (os.cpu_count() or 1))
         events = _events(run)
         shutil.rmtree(run)
     began, idle_before, ended, idle_after = (runs / "took").read_text().splitlines()
@@ -159,7 +163,8 @@ def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
         f" {options.rounds} rounds;"
         f" ratio: median [its {100 * _LEVEL:.0f} % interval] (lowest to highest) of the rounds"
     )
-    heads = ["profile", "MiB/s", "ratio to off", "CPU s", "ratio to off", "events/s", "lost events"]
+    heads = ["profile", "MiB/s", "ratio to off", "CPU s", "ratio to off"]
+    heads += ["recorder, % of all CPUs", "events/s", "lost events"]
     print("\n" + "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads))))
     off = modes[_OFF]
     for name, mode in modes.items():
@@ -170,6 +175,7 @@ def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
             "1" if is_off else _ratio(mode.rates, off.rates),
             f"{statistics.median(mode.busy_s):.2f}",
             "1" if is_off else _ratio(mode.busy_s, off.busy_s),
+            "-" if is_off else f"{100 * statistics.median(mode.shares):.2f}",
             f"{statistics.median(mode.events_per_s):.0f}" if mode.events_per_s else "-",
             "-" if is_off else str(mode.lost),
         ]

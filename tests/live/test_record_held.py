@@ -72,6 +72,28 @@ def test_not_held_on_the_disk_under_test(recorder: Recorder, disk: Path) -> None
     assert row["n"] > 0
 
 
+def test_cpu_time_is_told(recorder: Recorder) -> None:
+    """As the workload reads it: of the other child of its parent, in /proc/PID/stat."""
+    script = (
+        "look() { for p in /proc/[0-9]*; do"
+        ' if grep -qs "^PPid:.$PPID\\$" $p/status && [ $p != /proc/$$ ]; then cat $p/stat; fi;'
+        " done; }; look > before; sleep 4; look > after"
+    )
+    done = recorder.record("--no-report", "-o", "run", "--sample", "20ms", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    ticks = []
+    for name in ("before", "after"):
+        (line,) = (recorder.folder / name).read_text().splitlines()
+        assert int(line.split()[0]) == recorder.meta("run")["recorder_pid"]
+        ticks.append(sum(map(int, line.rpartition(")")[2].split()[11:13])))
+    taken_s = (ticks[1] - ticks[0]) / os.sysconf("SC_CLK_TCK")
+    assert taken_s > 0.1
+    # It began to count a little before, and may have been busy then.
+    assert recorder.meta("run")["recorder_cpu_ns"] / 1e9 == pytest.approx(
+        taken_s, rel=0.2, abs=0.03
+    )
+
+
 def test_who_cannot_count_says_so(tmp_path: Path) -> None:
     pauses = OwnPauses(tmp_path, "wbscope-1-00000000")
     pauses.start([1])

@@ -131,7 +131,7 @@ class _Tracefs:
             self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
         fired = [event for event in _FIRES if event in plan.events]
         filtered = all(self._leave_out(event, sampler_tid) for event in fired)
-        self._copier = PageCopier(instance, plan.pages_of, self._tell)
+        self._copier = PageCopier(instance, plan.pages_of, self._tell, plan.buffer_kib)
         self._copier.start()
         for event in plan.events:
             instance.write(instance.event_file(event), "1")

@@ -16,11 +16,21 @@ from pathlib import Path
 
 from wbscope.record.past_cache import DirectFile
 
-__all__ = ["add_names", "ended_task_names", "read_names", "reserve_names", "task_names"]
+__all__ = [
+    "EndedNames",
+    "NameFile",
+    "add_names",
+    "ended_task_names",
+    "read_names",
+    "reserve_names",
+    "task_names",
+]
 
 _FILE = ".names"
 _ROOM_BYTES = 256 << 10  # some 8,000 tasks; more where the disk has room
 _PROC = Path("/proc")
+# More tasks than these do not begin in a second on a machine that is recorded.
+_NAMES_A_SECOND = 512
 
 
 def task_names() -> dict[int, str]:
@@ -44,16 +54,39 @@ def _tasks(process: Path) -> list[Path]:
 
 def ended_task_names(tracefs: Path) -> dict[int, str]:
     """The kernel's own list has the names of tasks that ended, but of few at a time."""
-    names: dict[int, str] = {}
-    try:
-        text = (tracefs / "saved_cmdlines").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
+    return EndedNames(tracefs).read()
+
+
+class EndedNames:
+    """That list, read again and again: what is new in it."""
+
+    def __init__(self, tracefs: Path) -> None:
+        self._path = tracefs / "saved_cmdlines"
+        self._size = tracefs / "saved_cmdlines_size"
+        self._lines: frozenset[bytes] = frozenset()
+
+    def seconds(self) -> int:
+        """So long it holds what is new: 128 names, or some 6,500 (Linux 6.9 and later)."""
+        try:
+            return max(1, int(self._size.read_bytes()) // _NAMES_A_SECOND)
+        except (OSError, ValueError):
+            return 1
+
+    def read(self) -> dict[int, str]:
+        """A line that was there the last time is left out."""
+        names: dict[int, str] = {}
+        try:
+            lines = self._path.read_bytes().split(b"\n")
+        except OSError:
+            return names
+        for line in lines:
+            if line in self._lines:
+                continue
+            tid, _, comm = line.partition(b" ")
+            if tid.isdigit() and comm != b"<...>":
+                names[int(tid)] = comm.decode("utf-8", "surrogateescape")
+        self._lines = frozenset(lines)
         return names
-    for line in text.splitlines():
-        tid, _, comm = line.partition(" ")
-        if tid.isdigit() and comm != "<...>":
-            names[int(tid)] = comm
-    return names
 
 
 def reserve_names(folder: Path) -> None:
@@ -64,15 +97,38 @@ def reserve_names(folder: Path) -> None:
 
 def add_names(folder: Path, names: Mapping[int, str]) -> None:
     """After those that are there, whose names they replace.  Raises: OSError."""
-    if not names:
-        return
-    path = folder / _FILE
-    size = len(path.read_bytes().rstrip(b"\0")) if path.exists() else 0
-    file = DirectFile(path, is_new=False, size=size)
+    file = NameFile(folder)
     try:
-        file.append(f"\n{json.dumps(names)}".encode())
+        file.add(names)
     finally:
-        file.leave()  # with its room
+        file.leave()
+
+
+class NameFile:
+    """The file, of one that adds to it often: nobody else does meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _FILE
+        self._file: DirectFile | None = None
+
+    def add(self, names: Mapping[int, str]) -> None:
+        """After those that are there, whose names they replace.
+
+        Raises: OSError; add them again then.
+        """
+        if not names:
+            return
+        if self._file is None:
+            path = self._path
+            size = len(path.read_bytes().rstrip(b"\0")) if path.exists() else 0
+            self._file = DirectFile(path, is_new=False, size=size)
+        self._file.append(f"\n{json.dumps(names)}".encode())
+
+    def leave(self) -> None:
+        """With its room; add() opens it again."""
+        if self._file is not None:
+            self._file.leave()
+            self._file = None
 
 
 def read_names(folder: Path) -> dict[int, str]:
@@ -84,5 +140,7 @@ def read_names(folder: Path) -> dict[int, str]:
         return names
     for line in lines:
         with contextlib.suppress(ValueError, AttributeError):  # cut short
-            names |= {int(tid): str(comm) for tid, comm in json.loads(line).items()}
+            # Behind zeros is the rest of a longer line, for which there was no room.
+            told = json.loads(line.partition(b"\0")[0])
+            names |= {int(tid): str(comm) for tid, comm in told.items()}
     return names

@@ -34,13 +34,18 @@ _PIPE_BYTES = 1 << 20
 # What waits for the disk, at most: of all CPUs, and of each.
 _SHARE = 32  # of the available memory
 _MOST_WAITING_BYTES = 64 << 20
-_SLEEP_SECONDS = 0.05
+# How long a CPU whose pages are few is left alone: each look costs, for its thread is out of the
+# caches.  Half of what the ring buffer takes from a CPU that writes as fast as this, twice of what
+# was ever seen (every event of Linux 6.1 under four dd), within bounds.
+_FASTEST_BYTES = 64 << 20  # a second
+_SLEEP_SECONDS = (0.05, 0.2)
 # Fewer pages than fill half a pipe are not written at once.
-_GATHER_SECONDS = 0.25
+_GATHER_SECONDS = 0.2
 # A CPU whose pages cannot be written is tried again: somebody may make room.
 _RETRY_SECONDS = 0.5
 # Reading costs little; more threads than these would only wake each other.
 _MOST_THREADS = 16
+_CPUS_OF_A_READER = 4
 _NICE = -10
 _SPLICE = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 
@@ -69,6 +74,7 @@ class PageCopier:
         instance: Instance,
         target_of: Callable[[int], Path],
         tell: Callable[[str], None] = lambda _: None,
+        buffer_kib: int = 0,  # of each CPU
     ) -> None:
         self.errors: list[str] = []
         self.failed: list[int] = []
@@ -79,14 +85,19 @@ class PageCopier:
         _allow_files()
         paths = list(instance.cpus())
         waiting = _waiting_bytes(len(paths))
-        for number, path in paths:
-            raw = path / "trace_pipe_raw"
-            self._cpus.append(_Cpu(number, raw, target_of(number), self._page_bytes, waiting))
-        count = min(len(self._cpus), _MOST_THREADS)
+        readers = min(-(-len(paths) // _CPUS_OF_A_READER), _MOST_THREADS)
+        writers = [threading.Event() for _ in paths[:_MOST_THREADS]]
+        for place, (number, path) in enumerate(paths):
+            raw, woken = path / "trace_pipe_raw", writers[place % len(writers)]
+            cpu = _Cpu(number, raw, target_of(number), self._page_bytes, waiting, woken)
+            self._cpus.append(cpu)
+        least, most = _SLEEP_SECONDS
+        self._sleep = min(most, max(least, (buffer_kib << 10) / 2 / _FASTEST_BYTES))
+        # Who waits for the disk holds no other up.
         self._threads = [
             threading.Thread(target=work, args=(self._cpus[first::count],), daemon=True)
+            for work, count in ((self._take, readers), (self._write, len(writers)))
             for first in range(count)
-            for work in (self._take, self._write)
         ]
 
     def start(self) -> None:
@@ -112,6 +123,8 @@ class PageCopier:
 
     def _join(self) -> None:
         self._ended.set()
+        for cpu in self._cpus:
+            cpu.woken.set()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
@@ -131,16 +144,16 @@ class PageCopier:
                 with contextlib.suppress(OSError):  # told by finish(), which tries it again
                     busy |= cpu.take() * 2 > _PIPE_BYTES
             if not busy:
-                self._ended.wait(_SLEEP_SECONDS)
+                self._ended.wait(self._sleep)
 
     def _write(self, cpus: list[_Cpu]) -> None:
         _go_first()
+        woken = cpus[0].woken
         while not self._ended.is_set():
-            busy = False
+            woken.wait(_RETRY_SECONDS if any(cpu.failed for cpu in cpus) else None)
+            woken.clear()
             for cpu in cpus:
-                busy |= self._guarded(cpu)
-            if not busy:
-                self._ended.wait(_SLEEP_SECONDS)
+                self._guarded(cpu)
 
     def _guarded(self, cpu: _Cpu, last: bool = False) -> bool:
         """True when there may be more to write at once."""
@@ -201,8 +214,17 @@ class _Pipe:
 class _Cpu:
     """Its files and pipes.  take() is of one thread, write() of another one."""
 
-    def __init__(self, number: int, source: Path, target: Path, page: int, waiting: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        source: Path,
+        target: Path,
+        page: int,
+        waiting: int,
+        woken: threading.Event,
+    ) -> None:
         self.number = number
+        self.woken = woken  # set when there is something to write
         self.bytes_count = 0
         self.failed = False
         self.told = False
@@ -243,6 +265,7 @@ class _Cpu:
         if pipe.bytes and is_due and (other := self._another()) is not None:
             self._due_at = time.monotonic() + _GATHER_SECONDS
             self._full.append(pipe)
+            self.woken.set()
             self._taking = other
         return moved
 

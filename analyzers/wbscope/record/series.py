@@ -28,7 +28,7 @@ from wbscope.record.machine_facts import (
     cgroup_paths,
     write_cgroups,
 )
-from wbscope.record.names import add_names, ended_task_names, reserve_names, task_names
+from wbscope.record.names import EndedNames, NameFile, reserve_names, task_names
 from wbscope.record.small_files import SmallFiles
 
 __all__ = ["CLOCK_IDS", "Sampler"]
@@ -70,7 +70,6 @@ class Sampler:
         self.names: dict[int, str] = {}
         self.cgroups: dict[int, str] = {}
         self._folder = folder
-        self._tracefs = tracefs
         self._clock = CLOCK_IDS[clock]
         self._interval = interval_s
         self._may_fire = _SELDOM
@@ -82,7 +81,11 @@ class Sampler:
         self.tid = 0
         self._error: Exception | None = None
         self._small_files = SmallFiles(folder)
-        self._saved_names: dict[int, str] = {}
+        self._ended_names = EndedNames(tracefs)
+        self._name_file = NameFile(folder)
+        # Of the thread that learns them and of the one that writes.
+        self._lock = threading.Lock()
+        self._unsaved: dict[int, str] = {}
         self._saved_cgroups: dict[int, str] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -122,6 +125,7 @@ class Sampler:
             self._error = self._error or error
         self._save()
         self._small_files.finish()
+        self._name_file.leave()
 
     def problems(self) -> list[str]:
         """What makes the series incomplete."""
@@ -161,6 +165,7 @@ class Sampler:
             ("cgroup", self._cgroup_files.read, 1),
             ("zoneinfo", _file("zoneinfo"), _SELDOM),
         ]
+        held_s = self._ended_names.seconds()
         number, interval = 0, self._interval
         due = time.monotonic()
         while interval > 0 and not self._ended.is_set():
@@ -169,9 +174,10 @@ class Sampler:
             for name, read, every in sources:
                 if number % every == 0:
                     self._sample(name, read)
-            self._note_ended_names()
+            if number % max(1, min(_SELDOM, int(held_s / interval))) == 0:
+                self._learn(self._ended_names.read())
             if number % _SELDOM == 0:
-                self._note_names()
+                self._learn(task_names())
             self._save()
             number += 1
             # A run of a day has ten times the samples of one of ten minutes, not 144 times.
@@ -188,16 +194,19 @@ class Sampler:
 
     def _save(self) -> None:
         """For the one who finds this process killed."""
-        self._small_files.put("names", partial(self._save_names, dict(self.names)))
+        if self._unsaved:
+            self._small_files.put("names", self._save_names)
         if self.cgroups != self._saved_cgroups:
             self._saved_cgroups = dict(self.cgroups)
             write = partial(write_cgroups, self._folder, self._saved_cgroups)
             self._small_files.put("cgroups", write)
 
-    def _save_names(self, names: dict[int, str]) -> None:
-        new = dict(names.items() - self._saved_names.items())
-        add_names(self._folder, new)
-        self._saved_names |= new
+    def _save_names(self) -> None:
+        with self._lock:
+            new = dict(self._unsaved)
+        self._name_file.add(new)
+        with self._lock:
+            self._unsaved = dict(self._unsaved.items() - new.items())
 
     def _look_for_cgroups(self) -> None:
         living = cgroup_paths()
@@ -205,8 +214,11 @@ class Sampler:
         self._cgroup_files.choose(living, self._wbs.inodes)
 
     def _note_names(self) -> None:
-        self._note_ended_names()
-        self.names |= task_names()
+        """Of those that live the name is what it is now."""
+        self._learn(self._ended_names.read() | task_names())
 
-    def _note_ended_names(self) -> None:
-        self.names |= ended_task_names(self._tracefs)
+    def _learn(self, names: dict[int, str]) -> None:
+        new = {tid: comm for tid, comm in names.items() if self.names.get(tid) != comm}
+        self.names |= new
+        with self._lock:
+            self._unsaved |= new

@@ -25,6 +25,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ __all__ = ["main"]
 
 
 _SAYING = threading.Lock()
+_CPU_CLOCK = 2  # CPUCLOCK_SCHED
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _HELD = re.compile(rf"/proc/{os.getpid()}/fd/\d+")
 
@@ -155,6 +157,7 @@ def _record(
         socket.send_fds(link, [message], [] if keep is None else [keep])
     sampler.go(filtered)
     pauses.follow(own)
+    taken = _cpu_ns([os.getpid(), *others])
     try:
         signal.signal(signal.SIGTERM, _terminate)
         told = json.loads(lines.readline() or '{"ended": "wbscope record killed"}')
@@ -164,6 +167,7 @@ def _record(
     with contextlib.suppress(SetupError):
         instance.write("tracing_on", "0")
     ended_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
+    taken_later = _cpu_ns(taken)
     problems = []
     try:
         save_after(folder)
@@ -196,6 +200,7 @@ def _record(
     problems = [_named(text, plan) for text in problems]
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
     more |= {**probe, "task_io": task_io.facts(), **pauses.facts()}
+    more["recorder_cpu_ns"] = sum(taken_later[pid] - taken[pid] for pid in taken_later)
     write_meta(inside, ended, more, stats)
     return {"run": str(publish(plan, held))}
 
@@ -219,6 +224,16 @@ def _with_probes(plan: Plan, instance: Instance) -> Plan:
 
 def _own_threads() -> list[int]:
     return [int(path.name) for path in Path("/proc/self/task").iterdir()]
+
+
+def _cpu_ns(pids: Iterable[int]) -> dict[int, int]:
+    """CPU time of each process that lives, with all of its threads."""
+    taken = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            # As clock_getcpuclockid(3) numbers the clock of a process.
+            taken[pid] = time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK)
+    return taken
 
 
 def _held(plan: Plan, pauses: OwnPauses) -> list[str]:

@@ -36,7 +36,8 @@ FILE = "task_io"
 _PROC = Path("/proc")
 _DELAYS = Path("sys/kernel/task_delayacct")
 _MOST_BYTES = 15 << 20  # ingest reads 16 MiB of a file
-_GATHER_SECONDS = 0.05
+_GATHER_SECONDS = 0.25
+_GATHER_SECONDS_OF_FEW = 0.05  # where there is room for some hundred
 _EXITING = 0x4  # PF_EXITING
 _STATE, _FLAGS = 0, 6  # in /proc/PID/stat, behind the name
 _KEYS = {
@@ -183,11 +184,12 @@ class TaskIo:
         assert self._listener is not None
         assert self._waker is not None
         sources = [self._listener.fileno(), self._waker[0]]
+        gather = _GATHER_SECONDS if self._listener.has_room else _GATHER_SECONDS_OF_FEW
         while True:
             ready, _, _ = select.select(sources, [], [])
             if self._waker[0] not in ready:
-                # Many at a time cost less, and there is room for some thousands.
-                ready, _, _ = select.select(sources[1:], [], [], _GATHER_SECONDS)
+                # Many at a time cost less, where there is room for some thousands.
+                ready, _, _ = select.select(sources[1:], [], [], gather)
             self._take()
             if self._waker[0] in ready:
                 return

@@ -72,10 +72,13 @@ class ExitedThread:
 class ExitListener:
     """Registered on all CPUs; the kernel forgets it when its socket is closed, or it is killed.
 
+    has_room  for some thousands of exits that are not read yet
+
     Raises: SetupError when taskstats is refused, with the reason.
     """
 
     def __init__(self) -> None:
+        self.has_room = False
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
         except OSError as error:
@@ -83,6 +86,7 @@ class ExitListener:
         try:
             with contextlib.suppress(OSError):  # not in a container: the usual room then
                 self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+                self.has_room = True
             self._socket.bind((0, 0))
             self._socket.settimeout(1.0)
             self._register(self._family())

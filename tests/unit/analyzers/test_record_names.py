@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 from wbscope.record import names
-from wbscope.record.names import add_names, ended_task_names, read_names, reserve_names, task_names
+from wbscope.record.names import (
+    EndedNames,
+    NameFile,
+    add_names,
+    ended_task_names,
+    read_names,
+    reserve_names,
+    task_names,
+)
 
 _PROGRAM = {11: "dd", 12: "kworker/u4:1-ext4", 13: 'odd "comm"\\\n'}
 
@@ -72,9 +80,14 @@ def small_files() -> Iterator[None]:
 def test_written_in_part_is_an_error(tmp_path: Path) -> None:
     """So that they are added again when there is room."""
     add_names(tmp_path, {11: "dd"})
+    file = NameFile(tmp_path)
+    file.add({12: "cp"})
     with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
-        add_names(tmp_path, dict.fromkeys(range(10_000), "fifteen letters"))
-    assert read_names(tmp_path) == {11: "dd"}
+        file.add(dict.fromkeys(range(10_000), "fifteen letters"))
+    assert read_names(tmp_path) == {11: "dd", 12: "cp"}
+    file.add({13: "sh"})
+    file.leave()
+    assert read_names(tmp_path) == {11: "dd", 12: "cp", 13: "sh"}
 
 
 def test_of_tasks_that_live() -> None:
@@ -99,3 +112,20 @@ def test_of_tasks_that_ended(tmp_path: Path) -> None:
     (tmp_path / "saved_cmdlines").write_bytes(b"11 dd\n12 <...>\n13 two words\nnonsense\n14 \xff\n")
     assert ended_task_names(tmp_path) == {11: "dd", 13: "two words", 14: "\udcff"}
     assert ended_task_names(tmp_path / "nothing") == {}
+
+
+def test_of_tasks_that_ended_since(tmp_path: Path) -> None:
+    """A name that was told is told again when it stands anew in the kernel's list."""
+    ended = EndedNames(tmp_path)
+    told = []
+    for text in ("11 sh\n12 cp\n", "12 cp\n11 dd\n", "", "11 dd\n13 <...>\n", "13 x\n11 dd\n"):
+        (tmp_path / "saved_cmdlines").write_text(text)
+        told.append(ended.read())
+    assert told == [{11: "sh", 12: "cp"}, {11: "dd"}, {}, {11: "dd"}, {13: "x"}]
+
+
+@pytest.mark.parametrize(("size", "seconds"), [("128\n", 1), ("6552\n", 12), ("x", 1), (None, 1)])
+def test_how_long_the_kernel_keeps_names(tmp_path: Path, size: str | None, seconds: int) -> None:
+    if size is not None:
+        (tmp_path / "saved_cmdlines_size").write_text(size)
+    assert EndedNames(tmp_path).seconds() == seconds

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.live import wait_until
 from wbscope.record import pages
 from wbscope.record.backends import backend_of
 from wbscope.record.pages import PageCopier
@@ -75,6 +76,36 @@ def test_disk_that_is_full_for_a_while(
     assert copier.errors == told
     for cpu in range(2):
         assert (tmp_path / f"cpu{cpu}").read_bytes() == bytes([cpu + 1]) * _PAGE * _PAGES
+
+
+def test_room_that_somebody_makes(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages are written then, though none has come that would wake the thread."""
+    monkeypatch.setattr(pages, "_RETRY_SECONDS", 0.01)
+    has_room: list[int] = []
+    _full(monkeypatch, lambda number: bool(has_room))
+    told: list[str] = []
+    copier = _copier(instance, tmp_path, told)
+    copier.start()
+    assert wait_until(lambda: len(told) == 2, 30)
+    has_room.append(1)
+    size = _PAGE * _PAGES
+    assert wait_until(lambda: (tmp_path / "cpu1").stat().st_size == size, 30)
+    copier.finish()
+    assert (copier.failed, sorted(copier.errors)) == ([], sorted(told))
+    for cpu in range(2):
+        assert (tmp_path / f"cpu{cpu}").read_bytes() == bytes([cpu + 1]) * size
+
+
+@pytest.mark.parametrize(("kib", "seconds"), [(512, 0.05), (1 << 14, 0.125), (1 << 16, 0.2)])
+def test_a_large_buffer_is_looked_at_less_often(
+    instance: Instance, tmp_path: Path, kib: int, seconds: float
+) -> None:
+    """64 MiB/s fill half of it until then."""
+    copier = PageCopier(instance, lambda cpu: tmp_path / f"cpu{cpu}", buffer_kib=kib)
+    assert copier._sleep == seconds
+    copier.close()
 
 
 def test_disk_that_stays_full(

@@ -83,7 +83,7 @@ def test_samples_are_half_as_often_after_each_600(
     monkeypatch.setattr(series, "cgroup_paths", dict)
     monkeypatch.setattr(sampler, "_ended", ended)
     monkeypatch.setattr(sampler, "_sample", sample)
-    for name in ("_save", "_look_for_cgroups", "_note_names", "_note_ended_names"):
+    for name in ("_save", "_look_for_cgroups"):
         monkeypatch.setattr(sampler, name, lambda: None)
     sampler.go(filtered=True)
     sampler._run()

@@ -187,6 +187,8 @@ class _Listener:
 
     messages: tuple[bytes, ...] = ()
 
+    has_room = True
+
     def __init__(self) -> None:
         self._end, self._other = os.pipe()
 
