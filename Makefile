@@ -48,7 +48,7 @@ PAGES     := tests/ui tests/viewer
 # Jobs of Spark wait half of their time, and each worker would start clusters of its own.
 CLUSTERS  := tests/fleet
 # They read files, and neither record on this machine nor ask what does.
-FILES     := tests/golden tests/perfetto tests/text tests/tracedat tests/traces
+FILES     := tests/golden tests/perfetto tests/real tests/text tests/tracedat tests/traces
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel tests/lab
 # As many processes, each with its share of the C++ tests.
