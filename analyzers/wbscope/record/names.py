@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 
 from wbscope.record.past_cache import DirectFile
@@ -29,8 +30,6 @@ __all__ = [
 _FILE = ".names"
 _ROOM_BYTES = 256 << 10  # some 8,000 tasks; more where the disk has room
 _PROC = Path("/proc")
-# More tasks than these do not begin in a second on a machine that is recorded.
-_NAMES_A_SECOND = 512
 
 
 def task_names() -> dict[int, str]:
@@ -58,34 +57,33 @@ def ended_task_names(tracefs: Path) -> dict[int, str]:
 
 
 class EndedNames:
-    """That list, read again and again: what is new in it."""
+    """That list, read again and again: what is new in it.
+
+    It has 128 names, since Linux 6.9 some 6,500, each at its place until another task gets that.
+    A task's name is what it was at an event: that of the shell that became dd is there for a while.
+    """
 
     def __init__(self, tracefs: Path) -> None:
         self._path = tracefs / "saved_cmdlines"
-        self._size = tracefs / "saved_cmdlines_size"
-        self._lines: frozenset[bytes] = frozenset()
-
-    def seconds(self) -> int:
-        """So long it holds what is new: 128 names, or some 6,500 (Linux 6.9 and later)."""
-        try:
-            return max(1, int(self._size.read_bytes()) // _NAMES_A_SECOND)
-        except (OSError, ValueError):
-            return 1
+        self._text = b""
+        self._lines: list[bytes] = []
 
     def read(self) -> dict[int, str]:
-        """A line that was there the last time is left out."""
         names: dict[int, str] = {}
         try:
-            lines = self._path.read_bytes().split(b"\n")
+            text = self._path.read_bytes()
         except OSError:
             return names
-        for line in lines:
-            if line in self._lines:
+        if text == self._text:
+            return names
+        lines = text.split(b"\n")
+        for line, before in zip_longest(lines, self._lines):
+            if line == before or line is None:
                 continue
             tid, _, comm = line.partition(b" ")
             if tid.isdigit() and comm != b"<...>":
                 names[int(tid)] = comm.decode("utf-8", "surrogateescape")
-        self._lines = frozenset(lines)
+        self._text, self._lines = text, lines
         return names
 
 

@@ -165,7 +165,6 @@ class Sampler:
             ("cgroup", self._cgroup_files.read, 1),
             ("zoneinfo", _file("zoneinfo"), _SELDOM),
         ]
-        held_s = self._ended_names.seconds()
         number, interval = 0, self._interval
         due = time.monotonic()
         while interval > 0 and not self._ended.is_set():
@@ -174,8 +173,7 @@ class Sampler:
             for name, read, every in sources:
                 if number % every == 0:
                     self._sample(name, read)
-            if number % max(1, min(_SELDOM, int(held_s / interval))) == 0:
-                self._learn(self._ended_names.read())
+            self._learn(self._ended_names.read())
             if number % _SELDOM == 0:
                 self._learn(task_names())
             self._save()

@@ -118,14 +118,11 @@ def test_of_tasks_that_ended_since(tmp_path: Path) -> None:
     """A name that was told is told again when it stands anew in the kernel's list."""
     ended = EndedNames(tmp_path)
     told = []
-    for text in ("11 sh\n12 cp\n", "12 cp\n11 dd\n", "", "11 dd\n13 <...>\n", "13 x\n11 dd\n"):
+    texts = (
+        *("11 sh\n12 cp\n", "11 dd\n12 cp\n", "11 dd\n12 cp\n"),
+        *("", "11 dd\n13 <...>\n", "11 dd\n13 x\n14 y\n"),
+    )
+    for text in texts:
         (tmp_path / "saved_cmdlines").write_text(text)
         told.append(ended.read())
-    assert told == [{11: "sh", 12: "cp"}, {11: "dd"}, {}, {11: "dd"}, {13: "x"}]
-
-
-@pytest.mark.parametrize(("size", "seconds"), [("128\n", 1), ("6552\n", 12), ("x", 1), (None, 1)])
-def test_how_long_the_kernel_keeps_names(tmp_path: Path, size: str | None, seconds: int) -> None:
-    if size is not None:
-        (tmp_path / "saved_cmdlines_size").write_text(size)
-    assert EndedNames(tmp_path).seconds() == seconds
+    assert told == [{11: "sh", 12: "cp"}, {11: "dd"}, {}, {}, {11: "dd"}, {13: "x", 14: "y"}]
