@@ -9,7 +9,7 @@
 --   requests that are tried again or not supported, are none.
 -- @grain    event with an error; order seq
 -- @needs    _failed_call, raw_block_rq_complete, raw_filemap_set_wb_err,
---   wb_task, wb_units
+--   wb_partition, wb_task, wb_units
 -- @optional block:block_rq_complete, filemap:filemap_set_wb_err,
 --   ext4:ext4_sync_file_exit,
 --   syscalls:sys_exit_fsync, syscalls:sys_exit_fdatasync,
@@ -21,7 +21,8 @@
 -- @column   what TEXT kind of request, as the kernel prints it; inode of the
 --   file; name of the call
 -- @column   bdi TEXT major:minor of the device; of a file and a call the file
---   system's, which may be the only one of which files failed; NULL = not told
+--   system's, or its disk where that is a partition; where the call does not
+--   say, the only one of which files failed; NULL = not told
 -- @column   tid INTEGER thread that made the call; NULL for others
 -- @column   comm TEXT its name then
 -- @column   errno INTEGER number of the error
@@ -108,7 +109,7 @@ SELECT
   f.ts,
   f.kind,
   f.what,
-  f.bdi,
+  coalesce(n.bdi, f.bdi) AS bdi,
   f.tid,
   CASE WHEN f.tid IS NOT NULL THEN coalesce(t.comm, 'tid ' || f.tid) END
     AS comm,
@@ -117,6 +118,7 @@ SELECT
   f.bytes
 FROM failed AS f
 JOIN code AS e ON e.errno = f.errno
+LEFT JOIN wb_partition AS n ON n.partition = f.bdi
 LEFT JOIN wb_task AS t
   ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq;
 
