@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from itertools import zip_longest
 from pathlib import Path
 
 from wbscope.record.past_cache import DirectFile
@@ -59,14 +58,14 @@ def ended_task_names(tracefs: Path) -> dict[int, str]:
 class EndedNames:
     """That list, read again and again: what is new in it.
 
-    It has 128 names, since Linux 6.9 some 6,500, each at its place until another task gets that.
+    It has 128 names, in newer kernels 6,500 and more.
     A task's name is what it was at an event: that of the shell that became dd is there for a while.
     """
 
     def __init__(self, tracefs: Path) -> None:
         self._path = tracefs / "saved_cmdlines"
         self._text = b""
-        self._lines: list[bytes] = []
+        self._lines: frozenset[bytes] = frozenset()
 
     def read(self) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -77,13 +76,13 @@ class EndedNames:
         if text == self._text:
             return names
         lines = text.split(b"\n")
-        for line, before in zip_longest(lines, self._lines):
-            if line == before or line is None:
+        for line in lines:
+            if line in self._lines:
                 continue
             tid, _, comm = line.partition(b" ")
             if tid.isdigit() and comm != b"<...>":
                 names[int(tid)] = comm.decode("utf-8", "surrogateescape")
-        self._text, self._lines = text, lines
+        self._text, self._lines = text, frozenset(lines)
         return names
 
 
@@ -120,7 +119,8 @@ class NameFile:
             path = self._path
             size = len(path.read_bytes().rstrip(b"\0")) if path.exists() else 0
             self._file = DirectFile(path, is_new=False, size=size)
-        self._file.append(f"\n{json.dumps(names)}".encode())
+        # Behind it may be the rest of a longer one, for which there was no room.
+        self._file.append(f"\n{json.dumps(names)}\n".encode())
 
     def leave(self) -> None:
         """With its room; add() opens it again."""
@@ -138,7 +138,5 @@ def read_names(folder: Path) -> dict[int, str]:
         return names
     for line in lines:
         with contextlib.suppress(ValueError, AttributeError):  # cut short
-            # Behind zeros is the rest of a longer line, for which there was no room.
-            told = json.loads(line.partition(b"\0")[0])
-            names |= {int(tid): str(comm) for tid, comm in told.items()}
+            names |= {int(tid): str(comm) for tid, comm in json.loads(line).items()}
     return names

@@ -139,12 +139,13 @@ class PageCopier:
     def _take(self, cpus: list[_Cpu]) -> None:
         _go_first()
         while not self._ended.is_set():
-            busy = False
+            busy = is_full = False
             for cpu in cpus:
                 with contextlib.suppress(OSError):  # told by finish(), which tries it again
-                    busy |= cpu.take() * 2 > _PIPE_BYTES
+                    busy |= cpu.take() * 2 > cpu.room
+                is_full |= cpu.is_full()
             if not busy:
-                self._ended.wait(self._sleep)
+                self._ended.wait(_SLEEP_SECONDS[0] if is_full else self._sleep)
 
     def _write(self, cpus: list[_Cpu]) -> None:
         _go_first()
@@ -247,11 +248,21 @@ class _Cpu:
     def is_direct(self) -> bool:
         return is_direct(self._target)
 
+    @property
+    def room(self) -> int:
+        """Of a pipe; less than was asked for where the user's limit is lower."""
+        return self._taking.room
+
+    def is_full(self) -> bool:
+        """No page can be taken before one is written."""
+        return self._taking.bytes >= self._taking.room
+
     def take(self, last: bool = False) -> int:
         """Bytes of the full pages that are there, as far as there is room for them."""
         pipe = self._taking
+        was_full = self.is_full()
         moved = 0
-        if pipe.bytes < pipe.room:
+        if not was_full:
             try:
                 moved = os.splice(self._source, pipe.input, pipe.room - pipe.bytes, flags=_SPLICE)
             except BlockingIOError:
@@ -267,6 +278,8 @@ class _Cpu:
             self._full.append(pipe)
             self.woken.set()
             self._taking = other
+            if was_full:  # the disk was slow, and pages wait
+                return self.take(last)
         return moved
 
     def _another(self) -> _Pipe | None:

@@ -28,7 +28,13 @@ from wbscope.record.machine_facts import (
     cgroup_paths,
     write_cgroups,
 )
-from wbscope.record.names import EndedNames, NameFile, reserve_names, task_names
+from wbscope.record.names import (
+    EndedNames,
+    NameFile,
+    ended_task_names,
+    reserve_names,
+    task_names,
+)
 from wbscope.record.small_files import SmallFiles
 
 __all__ = ["CLOCK_IDS", "Sampler"]
@@ -70,6 +76,7 @@ class Sampler:
         self.names: dict[int, str] = {}
         self.cgroups: dict[int, str] = {}
         self._folder = folder
+        self._tracefs = tracefs
         self._clock = CLOCK_IDS[clock]
         self._interval = interval_s
         self._may_fire = _SELDOM
@@ -213,7 +220,9 @@ class Sampler:
 
     def _note_names(self) -> None:
         """Of those that live the name is what it is now."""
-        self._learn(self._ended_names.read() | task_names())
+        # All of the list: a number's name may be of one that lived when it was read last.
+        self._learn(ended_task_names(self._tracefs))
+        self._learn(task_names())
 
     def _learn(self, names: dict[int, str]) -> None:
         new = {tid: comm for tid, comm in names.items() if self.names.get(tid) != comm}

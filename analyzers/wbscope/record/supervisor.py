@@ -200,7 +200,9 @@ def _record(
     problems = [_named(text, plan) for text in problems]
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
     more |= {**probe, "task_io": task_io.facts(), **pauses.facts()}
-    more["recorder_cpu_ns"] = sum(taken_later[pid] - taken[pid] for pid in taken_later)
+    is_known = os.getpid() in taken and taken.keys() == taken_later.keys()
+    took = sum(taken_later.values()) - sum(taken.values())
+    more["recorder_cpu_ns"] = took if is_known else None
     write_meta(inside, ended, more, stats)
     return {"run": str(publish(plan, held))}
 
