@@ -22,7 +22,7 @@
 -- @column   bdi TEXT device; NULL = not told
 -- @column   kind TEXT request, file (its writeback) or call
 -- @column   what TEXT kind of request, as the kernel prints it; inode of the
---   file; name of the call
+--   file, and its partition; name of the call
 -- @column   tid INTEGER thread that made the call; NULL for others
 -- @column   comm TEXT its name
 -- @column   error TEXT name of the error

@@ -19,7 +19,7 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   kind TEXT request, file or call
 -- @column   what TEXT kind of request, as the kernel prints it; inode of the
---   file; name of the call
+--   file, and its partition; name of the call
 -- @column   bdi TEXT major:minor of the device; of a file and a call the file
 --   system's, or its disk where that is a partition; where the call does not
 --   say, the only one of which files failed; NULL = not told
@@ -108,7 +108,10 @@ SELECT
   f.seq,
   f.ts,
   f.kind,
-  f.what,
+  CASE WHEN f.kind = 'file' AND n.bdi IS NOT NULL
+    THEN f.what || ' of ' || f.bdi
+    ELSE f.what
+  END AS what,
   coalesce(n.bdi, f.bdi) AS bdi,
   f.tid,
   CASE WHEN f.tid IS NOT NULL THEN coalesce(t.comm, 'tid ' || f.tid) END

@@ -259,7 +259,7 @@ def test_fsync_on_a_partition(tmp_path: Path) -> None:
 
 
 def test_writes_of_a_partition_that_failed(tmp_path: Path) -> None:
-    """Its file and its fsync are named as the requests of its disk are: one finding, not two."""
+    """Files and calls are named as the requests of the disk are: one finding, not three."""
     run = _Run()
     run.throttled("8:0", 100.1)
     for ts, text in (
@@ -267,23 +267,27 @@ def test_writes_of_a_partition_that_failed(tmp_path: Path) -> None:
         (105.0, "block_rq_issue: 8,0 W 4096 () 2048 + 8 [kworker/u8:2]"),
         (105.5, "block_rq_complete: 8,0 W () 2048 + 8 [-5]"),
         (105.6, "filemap_set_wb_err: dev=8:1 ino=0xc errseq=0x5"),
+        (105.7, "filemap_set_wb_err: dev=8:2 ino=0xc errseq=0x5"),
         (106.0, "ext4_sync_file_exit: dev 8,1 ino 12 ret -5"),
     ):
         run.event(ts, "db-300", text)
-    run.files["mounts"] = "29 1 8:1 / /data rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-    run.files["bdis"] = "8:0 sda1 /data ext4\n"
+    run.files["mounts"] = "".join(
+        f"29 1 8:{n} / /{n} rw,relatime shared:1 - ext4 /dev/sda{n} rw\n" for n in (1, 2)
+    )
+    run.files["bdis"] = "8:0 sda1 /1 ext4\n8:0 sda2 /2 ext4\n"
     with wbscope.open(run.write(tmp_path)) as opened:
         (told,) = (one for one in opened.findings() if one.id == "failed_writes")
-        rows = opened.sql("SELECT bdi, kind FROM wb_failed_write").rows
+        rows = opened.sql("SELECT bdi, kind, what FROM wb_failed_write").rows
     assert sorted(tuple(row) for row in rows) == [
-        ("8:0", "call"),
-        ("8:0", "file"),
-        ("8:0", "request"),
+        ("8:0", "call", "ext4_sync_file"),
+        ("8:0", "file", "ino 12 of 8:1"),
+        ("8:0", "file", "ino 12 of 8:2"),
+        ("8:0", "request", "W"),
     ]
     assert told.cost_task_ns == 2 * 10**9
     assert told.text == (
-        "Writes failed and data is lost on sda1 (/data); 1 request of 4.00 KiB in all ended with "
-        "an error; writeback of 1 file failed; 1 call of ext4_sync_file by db 300 returned EIO; "
+        "Writes failed and data is lost on sda (/1, ...); 1 request of 4.00 KiB in all ended with "
+        "an error; writeback of 2 files failed; 1 call of ext4_sync_file by db 300 returned EIO; "
         "the first error came after 5.40 s."
     )
 
