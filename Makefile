@@ -59,7 +59,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help locks setup demo check test test-most test-clusters test-live test-beside-live wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test test-most test-clusters test-pages test-live test-beside-live wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -87,10 +87,10 @@ check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tes
 test: setup ## every test
 	$(MAKE) --no-print-directory -j 2 lint $(BUILD)/tests/.built
 	$(MAKE) --no-print-directory $(BIN)/.fleet-tools
-	$(MAKE) --no-print-directory -j 2 test-live test-beside-live
-	$(MAKE) --no-print-directory -j 2 test-most test-clusters
+	$(MAKE) --no-print-directory -j 2 test-clusters test-most
 
-test-most:
+# What follows runs beside each other, two at a time.
+test-most: test-live test-beside-live
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(LIVE) $(FILES) $(APART))
 
 # Nothing that records on this machine or asks what does; that is in test-most.
@@ -99,12 +99,14 @@ test-beside-live:
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(FILES)
 
-# Pages wait for their browser.
 test-live:
 	@$(BIN)/pytest -q $(LIVE) > $(BUILD)/live.log 2>&1; ended=$$?; cat $(BUILD)/live.log; exit $$ended
+
+# Pages wait for their browser.
+test-pages: test-live
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES) > $(BUILD)/pages.log 2>&1; ended=$$?; cat $(BUILD)/pages.log; exit $$ended
 
-test-clusters:
+test-clusters: test-pages
 	@$(BIN)/pytest -q $(CLUSTERS) > $(BUILD)/clusters.log 2>&1; ended=$$?; cat $(BUILD)/clusters.log; exit $$ended
 
 fresh: ## make demo, make test, the wheel and the .deb in a new minimal Debian 12; QUICK=1 without make test and these
