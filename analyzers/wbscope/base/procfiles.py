@@ -14,7 +14,7 @@ _ESCAPED = re.compile(r"\\([0-3][0-7]{2})")
 def text_of(path: Path | str) -> str:
     """Nothing of what is not there, or may not be read."""
     try:
-        # Without a buffer and a decoder: of what is read each second while a trace is recorded.
+        # No buffer, no decoder: many are read each second while a trace is recorded.
         with open(path, "rb", buffering=0) as file:
             return file.read().decode("utf-8", "surrogateescape")
     except OSError:

@@ -156,18 +156,17 @@ class PageCopier:
             for cpu in cpus:
                 self._guarded(cpu)
 
-    def _guarded(self, cpu: _Cpu, last: bool = False) -> bool:
-        """True when there may be more to write at once."""
+    def _guarded(self, cpu: _Cpu, last: bool = False) -> None:
+        """Write what waits; an error is told once and tried again later."""
         if cpu.failed and time.monotonic() < cpu.retry_at:
-            return False
+            return
         try:
-            wrote = cpu.write()
+            cpu.write()
             if last:
                 while cpu.take(last=True) or cpu.write():
                     pass
                 cpu.read()
             cpu.failed = False
-            return wrote
         except OSError as error:
             cpu.failed = True
             cpu.retry_at = time.monotonic() + _RETRY_SECONDS
@@ -175,7 +174,6 @@ class PageCopier:
                 cpu.told = True
                 self.errors.append(f"cpu {cpu.number}: {error.strerror or error}")
                 self._tell(self.errors[-1])
-            return False
 
 
 def _waiting_bytes(cpus: int) -> int:

@@ -68,8 +68,9 @@ def test_disk_that_is_full_for_a_while(
     told: list[str] = []
     copier = _copier(instance, tmp_path, told)
     copier._cpus[0].take()
-    while copier._guarded(copier._cpus[0]) or copier._cpus[0].failed:
-        pass
+    copier._guarded(copier._cpus[0])
+    while copier._cpus[0].failed:
+        copier._guarded(copier._cpus[0])
     assert told == ["cpu 0: No space left on device"]  # at once, and once
     copier.finish()
     assert copier.failed == []
