@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-import pytest
+from hypothesis import strategies as st
+from support.properties import for_all
 from wbscope.plot.paneldata import Series
 from wbscope.plot.thin import thin
 
+_X = st.integers(0, 10**12) | st.integers(0, 20)
+_VALUE = st.floats(-1e9, 1e9) | st.sampled_from((None, 0.0, 1.0))
+_POINT = st.tuples(_X, _VALUE, st.floats(0, 1e6))
+_POINTS = st.integers(1, 300).flatmap(lambda n: st.lists(_POINT, min_size=n, max_size=n))
 
-def _series(rng: random.Random, count: int, kind: Any) -> Series:
-    x = sorted(rng.randrange(10**12) for _ in range(count))
-    y = [None if rng.random() < 0.02 else rng.gauss(0, 1) * 10 ** rng.randrange(6) for _ in x]
-    upper = [None if low is None else low + rng.random() for low in y] if kind == "band" else []
-    return Series(kind, "value", "a", (), tuple(x), tuple(y), tuple(upper))
+
+def _series(kind: Any, points: list[tuple[int, float | None, float]]) -> Series:
+    x, y, more = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+    upper = [None if low is None else low + by for low, by in zip(y, more, strict=True)]
+    return Series(kind, "value", "a", (), x, y, tuple(upper) if kind == "band" else ())
 
 
 def _pixel(series: Series, pixels: int, x: Any) -> int:
@@ -25,19 +29,23 @@ def _pixel(series: Series, pixels: int, x: Any) -> int:
     return min(int((x - low) / ((high - low) / pixels or 1)), pixels - 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_peak_is_lost(seed: int) -> None:
-    rng = random.Random(seed)
-    kind = rng.choice(["line", "step", "points", "limit", "ecdf", "band"])
-    whole = _series(rng, rng.randrange(1, 5000), kind)
-    pixels = rng.randrange(1, 300)
+@for_all(
+    100,
+    kind=st.sampled_from(["line", "step", "points", "limit", "ecdf", "band"]),
+    points=_POINTS,
+    pixels=st.integers(1, 30),
+)
+def test_no_peak_is_lost(
+    kind: str, points: list[tuple[int, float | None, float]], pixels: int
+) -> None:
+    whole = _series(kind, points)
     few = thin(whole, pixels)
     assert len(few.x) <= max(5 * pixels, pixels * (7 if kind == "band" else 5))
     assert (few.kind, few.label, few.column) == (whole.kind, whole.label, whole.column)
-    points = list(zip(whole.x, whole.y, strict=True))
+    given = list(zip(whole.x, whole.y, strict=True))
     kept = list(zip(few.x, few.y, strict=True))
     # Points of the series, in their order.
-    rest = iter(points)
+    rest = iter(given)
     assert all(point in rest for point in kept)
     for edge in (whole.y, whole.upper) if whole.upper else (whole.y,):
         other = few.upper if edge is whole.upper else few.y
@@ -50,7 +58,7 @@ def test_no_peak_is_lost(seed: int) -> None:
         assert {p: (min(v), max(v)) for p, v in before.items()} == {
             p: (min(v), max(v)) for p, v in after.items()
         }
-    gaps = {_pixel(whole, pixels, x) for x, y in points if y is None}
+    gaps = {_pixel(whole, pixels, x) for x, y in given if y is None}
     assert gaps == {_pixel(whole, pixels, x) for x, y in kept if y is None}
 
 
