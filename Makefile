@@ -39,27 +39,12 @@ DEB_DEBS   := binutils git
 FRESH_DEBS := debian-archive-keyring debootstrap git
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
-# A child's peak of memory begins with that of the process that started it.
-UNLOADED  := tests/fuzz
-# Guests, sleeps and recordings: they wait for more than half of their time.
-LIVE      := tests/live
-# They share a browser and pages, and one port: see tests/support/uiport.py.
-PAGES     := tests/ui tests/viewer
-# Jobs of Spark wait half of their time, and each worker would start clusters of its own.
-CLUSTERS  := tests/fleet
-# They read files, and neither record on this machine nor ask what does.
-FILES     := tests/golden tests/perfetto tests/real tests/text tests/tracedat tests/traces
-# Run by a target of their own: they fetch, compile and boot kernels.
-APART     := tests/kernel tests/lab
-# As many processes, each with its share of the C++ tests.
-SHARDS    := seq 0 $$(($(JOBS) - 1)) | xargs -P $(JOBS) -I {} \
-             env GTEST_TOTAL_SHARDS=$(JOBS) GTEST_SHARD_INDEX={}
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help locks setup demo check test test-most test-clusters test-pages test-live test-beside-live wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test test-all test-setup tests-built wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -79,37 +64,24 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 	$(BIN)/python tools/gen_ui.py --check
 	$(BIN)/python tools/gen_config.py --check
 
-check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tests, every test function once
-	$(SHARDS) $(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(PAGES) $(LIVE) $(APART))
+check: test-setup ## what a contributor runs: lint, C++ unit tests, each test function on a few cases
+	$(BIN)/python tools/run_tests.py quick
 
-# mypy has one thread, and tests that wait leave the processors to others.
-test: setup ## every test
-	$(MAKE) --no-print-directory -j 2 lint $(BUILD)/tests/.built
-	$(MAKE) --no-print-directory $(BIN)/.fleet-tools
-	$(MAKE) --no-print-directory -j 2 test-clusters test-most
+test: test-setup ## what CI runs: every test function, of many cases the eighth of this commit
+	$(BIN)/python tools/run_tests.py commit
 
-# What follows runs beside each other, two at a time.
-test-most: test-live test-beside-live
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(LIVE) $(FILES) $(APART))
+test-all: $(BIN)/.fleet-tools guest-kernels ## every test: all cases, Spark, HDFS, S3, guests, a new Debian; before a release
+	tools/install-debs $(FRESH_DEBS) || echo "no debootstrap: a root that was made before is used"
+	$(BIN)/python tools/run_tests.py all
 
-# Nothing that records on this machine or asks what does; that is in test-most.
-test-beside-live:
-	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(FILES)
+# Packages and libraries of the tests come while the program is compiled.
+test-setup:
+	@$(MAKE) --no-print-directory -j 3 $(BIN)/.test-tools
 
-test-live:
-	@$(BIN)/pytest -q $(LIVE) > $(BUILD)/live.log 2>&1; ended=$$?; cat $(BUILD)/live.log; exit $$ended
+# The C++ that tests use, with sanitizers.
+tests-built: $(BUILD)/tests/.built
 
-# Pages wait for their browser.
-test-pages: test-live
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES) > $(BUILD)/pages.log 2>&1; ended=$$?; cat $(BUILD)/pages.log; exit $$ended
-
-test-clusters: test-pages
-	@$(BIN)/pytest -q $(CLUSTERS) > $(BUILD)/clusters.log 2>&1; ended=$$?; cat $(BUILD)/clusters.log; exit $$ended
-
-fresh: ## make demo, make test, the wheel and the .deb in a new minimal Debian 12; QUICK=1 without make test and these
+fresh: ## make demo, make test, the wheel and the .deb in a new minimal Debian 12; QUICK=1: make demo
 	tools/install-debs $(FRESH_DEBS) || echo "no debootstrap: a root that was made before is used"
 	$(PYTHON) tools/fresh.py $(if $(QUICK),--quick)
 
@@ -195,13 +167,20 @@ $(BUILD)/.test-debs: $(BUILD)/.debs Makefile
 $(BIN)/python: | $(BUILD)/.debs
 	$(PYTHON) -m venv $(VENV)
 
-$(BIN)/.installed: $(BIN)/python pyproject.toml tools/locks/setup.txt $(CXX_SOURCES) | $(BUILD)/.debs
+$(BIN)/.libraries: $(BIN)/python pyproject.toml tools/locks/setup.txt
 	$(if $(LOCKED),$(PIP) --require-hashes -r tools/locks/setup.txt)
+	@touch $@
+
+$(BIN)/.installed: $(BIN)/.libraries $(CXX_SOURCES) | $(BUILD)/.debs
 	$(PIP) $(if $(LOCKED),--no-deps --no-build-isolation --editable .,--editable '.[all]')
 	@touch $@
 
-$(BIN)/.test-tools: $(BIN)/.installed tools/locks/test.txt | $(BUILD)/.test-debs
+# Libraries of tests come while the program is compiled.
+$(BIN)/.test-libraries: $(BIN)/$(if $(LOCKED),.libraries,.installed) tools/locks/test.txt
 	$(PIP) $(if $(LOCKED),--require-hashes -r tools/locks/test.txt,--editable '.[test]')
+	@touch $@
+
+$(BIN)/.test-tools: $(BIN)/.installed $(BIN)/.test-libraries | $(BUILD)/.test-debs
 	@touch $@
 
 # What makes a release, apart from what wbscope itself needs.
@@ -228,12 +207,6 @@ $(BUILD)/s3/.installed: tools/locks/s3.txt | $(BUILD)/.debs
 $(BUILD)/tests/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
 	cmake -S . -B $(BUILD)/tests -G Ninja -DWBSCOPE_TESTS=ON -DWBSCOPE_SANITIZE=ON -DWBSCOPE_WERROR=ON > $(BUILD)/cmake.log
 	cmake --build $(BUILD)/tests --parallel $(JOBS)
-	@touch $@
-
-# The same without sanitizers, for make check.
-$(BUILD)/check/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
-	cmake -S . -B $(BUILD)/check -G Ninja -DCMAKE_BUILD_TYPE=Release -DWBSCOPE_TESTS=ON > $(BUILD)/cmake.log
-	cmake --build $(BUILD)/check --parallel $(JOBS)
 	@touch $@
 
 $(BUILD)/.fuzz-debs: $(BUILD)/.debs

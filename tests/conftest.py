@@ -13,7 +13,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from support.choice import CASES, PARTS, Case, Commit, chosen, commit_of, pairwise
 from support.cli import Wbscope
+from support.costs import Costs
 
 _TESTS = Path(__file__).parent
 # What --quick keeps of the cases of one test function, by folder: every function is run, on fewer
@@ -41,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a few cases of each function, none that is marked slow",
     )
     parser.addoption(
+        "--part",
+        metavar="commit|0-7",
+        help="what make test runs of this commit, or of another part: see support/choice.py",
+    )
+    parser.addoption(
         "--update-golden",
         action="store_true",
         help="write the expected files of tests/golden from this run; review the diff",
@@ -62,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if config.getoption("--quick") and "WBSCOPE_QUICK" not in os.environ:
         os.environ["WBSCOPE_QUICK"] = "1"  # one kill of each kind
+    config.pluginmanager.register(Costs(config))
     if not hasattr(config, "workerinput"):  # workers have the PATH of who started them
         _compile_engines_once(config)
     # All that a job in the background or of nohup starts would ignore Ctrl-C as it does.
@@ -85,18 +93,55 @@ def _compile_engines_once(config: pytest.Config) -> None:
         os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
 
 
+def _commit(config: pytest.Config) -> Commit | None:
+    """The one whose part is run, if not all of them."""
+    wanted = config.getoption("--part")
+    if wanted is None:
+        return None
+    if wanted == "commit":
+        return commit_of(_TESTS)
+    if wanted not in map(str, range(PARTS)):
+        raise pytest.UsageError(f"--part {wanted}: wants commit or a number from 0 to {PARTS - 1}")
+    return Commit("any commit", int(wanted))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What of the tests is run: it is the same again with the same option."""
+    commit = _commit(config)
+    if commit is None:
+        return "all cases" if not config.getoption("--quick") else "a few cases of each function"
+    return f"part {commit.part} of {PARTS}, which is that of {commit.name}: --part {commit.part}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick: of each function a few cases, see _QUICK_CASES."""
-    if not config.getoption("--quick"):
-        return
-    functions: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("slow") is None:
-            functions[item.nodeid.partition("[")[0]].append(item)
-    kept = {item for cases in functions.values() for item in _quick(cases)}
+    """With --part the choice of support/choice.py; with --quick the one of _QUICK_CASES."""
+    cases = {item: _case(item) for item in items}
+    config.stash[CASES] = list(cases.values())
+    if (commit := _commit(config)) is not None:
+        always = pairwise(path.name for path in (_TESTS / "data" / "traces").iterdir())
+        among = chosen(cases.values(), commit.part, frozenset(always))
+        _keep(config, items, {item for item, case in cases.items() if case in among})
+    if config.getoption("--quick"):
+        functions: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in items:
+            if item.get_closest_marker("slow") is None:
+                functions[item.nodeid.partition("[")[0]].append(item)
+        _keep(config, items, {item for cases in functions.values() for item in _quick(cases)})
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: set[pytest.Item]) -> None:
     left_out = [item for item in items if item not in kept]
     items[:] = [item for item in items if item in kept]
-    config.hook.pytest_deselected(items=left_out)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _case(item: pytest.Item) -> Case:
+    function, _, name = item.nodeid.partition("[")
+    file, _, rest = function.partition("::")
+    file = (item.config.rootpath / file).relative_to(_TESTS).as_posix()
+    marks = frozenset(marker.name for marker in item.iter_markers())
+    return Case(f"{file}::{rest}", name.removesuffix("]"), marks)
 
 
 def _quick(cases: list[pytest.Item]) -> list[pytest.Item]:
