@@ -3,7 +3,10 @@
 those that want a mount, a mount namespace or cgroups where the machine refuses them.
 
 Every sysctl, instance, loop device and mount that a test made is gone afterwards; the
-fixture `clean` fails the test otherwise.
+fixture `recorder` fails the test otherwise.
+
+They run in any worker, beside other tests and those of a second checkout: one at a time on the
+whole machine, and each looks only at what its own processes made.
 """
 
 from __future__ import annotations
@@ -12,17 +15,59 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from support.guest import make_disk
-from support.live import Recorder, state_of_machine
+from support.live import (
+    Recorder,
+    alone_on_the_machine,
+    remove_watches_of_the_dead,
+    sysctls_of_machine,
+)
 from wbscope.record.finish import recover_all
 from wbscope.record.machine_facts import cgroup_paths
 from wbscope.record.tracefs import the_tracefs
 
-_REGISTER = Path("/run/wbscope")
+# Of those that boot guests, and do not record on this machine.
+_GUESTS = frozenset({"guest", "kernel", "matrix"})
+# What make test runs for every commit: a recording that is read and asked, one of a recorder and
+# one of all that were killed, a probe, a script for machines without wbscope.
+_CORE = frozenset(
+    {
+        "test_writes_are_counted_exactly",
+        "test_processes_are_counted_exactly",
+        "test_trace_cmd_reads_the_same_events",
+        "test_every_query_answers",
+        "test_run_folder_is_whole",
+        "test_throttled_writers_are_seen",
+        "test_kill[recorder-1]",
+        "test_kill[both-1]",
+        "test_recovery_later_puts_back_what_is_still_ours",
+        "test_the_run_says_by_what_it_tells",
+        "test_the_next_recording_removes_what_was_left",
+        "test_script_carried_by_hand",
+    }
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of all that was collected, also elsewhere."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.name in _CORE:
+            item.add_marker("core")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The one lock of the machine, from the first fixture that is set up to the last torn down."""
+    names = getattr(item, "fixturenames", ())
+    if os.geteuid() != 0 or _GUESTS.intersection(names):
+        return (yield)
+    with alone_on_the_machine():
+        return (yield)
 
 
 def _why_not() -> str | None:
@@ -50,7 +95,9 @@ def traceable() -> None:
     if reason := _why_not():
         pytest.skip(f"this machine cannot be traced: {reason}")
     # Tests that were killed a moment ago may have left some, which the first recording removes.
-    recover_all(the_tracefs())
+    with alone_on_the_machine():
+        recover_all(the_tracefs())
+        remove_watches_of_the_dead()
 
 
 @pytest.fixture(scope="session")
@@ -125,8 +172,8 @@ class _Recorder(Recorder):
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
     """wbscope record, in a folder of its own; the machine is as before afterwards."""
-    before = state_of_machine()
+    before = sysctls_of_machine()
     made = _Recorder(tmp_path)
     yield made
     made.end()
-    assert state_of_machine() == before
+    assert (made.left(), sysctls_of_machine()) == ([], before)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.live import Recorder, instances
-from support.tools import run, wbscope_path
+from support.live import Recorder
+from support.tools import wbscope_path
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # debugfs mounts it once more, below itself, as soon as somebody looks there.
@@ -39,7 +39,7 @@ def test_a_trace_cmd_that_cannot_be_run(recorder: Recorder, tmp_path: Path) -> N
     broken.write_bytes(b"\x7fELF of another machine")
     broken.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = run([wbscope_path(), "doctor", "--json"], env=recorder.env | {"PATH": path})
+    done = recorder.run(wbscope_path(), "doctor", "--json", env=recorder.env | {"PATH": path})
     assert done.returncode == 0, done.stderr
     told = _checks(done)["trace-cmd"]
     assert told["status"] == "missing"
@@ -47,10 +47,10 @@ def test_a_trace_cmd_that_cannot_be_run(recorder: Recorder, tmp_path: Path) -> N
 
 
 def _as_nobody(recorder: Recorder, *words: str) -> subprocess.CompletedProcess[str]:
-    if run([*_NOBODY, wbscope_path(), "--version"]).returncode:
+    if recorder.run(*_NOBODY, wbscope_path(), "--version", cwd=None).returncode:
         pytest.skip("the program cannot be run by another user here")
     env = recorder.env | {"WBSCOPE_CACHE_DIR": "/nonexistent", "HOME": "/nonexistent"}
-    return run([*_NOBODY, wbscope_path(), *words], cwd=None, env=env)
+    return recorder.run(*_NOBODY, wbscope_path(), *words, cwd=None, env=env)
 
 
 def test_as_another_user(recorder: Recorder) -> None:
@@ -84,7 +84,7 @@ def test_tracefs_is_mounted_first(recorder: Recorder) -> None:
     done = recorder.apart(_WITHOUT_TRACEFS, "doctor", "--json")
     assert done.returncode == 0, done.stderr
     assert _checks(done)["trace instance"]["status"] == "ok"
-    assert instances() == []
+    assert recorder.instances() == []
 
 
 @pytest.mark.parametrize("words", [("doctor", "--json"), ("doctor", "--events")])

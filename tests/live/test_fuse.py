@@ -4,24 +4,25 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.live import Recorder, state_of_machine, wait_until
+from support.live import Recorder, program_of_ours, sysctls_of_machine
 from support.runs import REPOSITORY
+from support.waits import wait_until
 from wbscope.record.tracefs import the_tracefs
 
 _SOURCE = REPOSITORY / "examples/lab/fuse/passfs.c"
 _SYNCED_BYTES, _COPIED_BYTES = 2003 << 15, 307 << 15
-_SERVER_SECONDS = 10
 # So long does the server take for each WRITE: whoever asks for an fsync has to wait for some.
 _WRITE_US = 1500
 _WORKLOAD = f"""
-dd if=/dev/zero of=$1/synced bs=32k count={_SYNCED_BYTES >> 15} conv=fsync 2> /dev/null
-dd if=/dev/zero of=$1/copied bs=32k count={_COPIED_BYTES >> 15} 2> /dev/null
+$2 if=/dev/zero of=$1/synced bs=32k count={_SYNCED_BYTES >> 15} conv=fsync 2> /dev/null
+$2 if=/dev/zero of=$1/copied bs=32k count={_COPIED_BYTES >> 15} 2> /dev/null
 umount $1
 """
 
@@ -32,9 +33,19 @@ class Served:
 
     recorder: Recorder
     counts: dict[str, int]
+    dd: str  # under a name that nobody else runs
+    device: str
 
     def query(self, name: str) -> list[dict[str, Any]]:
-        done = self.recorder.wbscope("query", name, "run", "--json")
+        """Of this file system: others may be mounted, too."""
+        done = self.recorder.wbscope("query", name, "run", "--bdi", self.device, "--json")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+        return rows
+
+    def stalls_of_dd(self) -> list[dict[str, Any]]:
+        """On any device."""
+        done = self.recorder.wbscope("query", "stalls", "run", "--task", self.dd, "--json")
         assert done.returncode == 0, done.stderr
         rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
         return rows
@@ -59,19 +70,21 @@ def served(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Served:
         if done.returncode:
             pytest.skip(f"cannot mount FUSE: {said.read().strip()}")
     (recorder.folder / "workload").write_text(_WORKLOAD)
-    before = state_of_machine()
+    number = mount.stat().st_dev
+    before, dd = sysctls_of_machine(), program_of_ours(recorder.folder, "dd")
     try:
         ended = recorder.record(
             *("--profile", "deep", "--backend", "tracefs", "--no-report", "-o", "run"),
-            *("--", "sh", recorder.folder / "workload", mount),
+            *("--", "sh", recorder.folder / "workload", mount, dd),
         )
         assert ended.returncode == 0, ended.stderr
-        assert state_of_machine() == before
-        assert wait_until(counts.exists, _SERVER_SECONDS)
+        assert (recorder.left(), sysctls_of_machine()) == ([], before)
+        wait_until(counts.exists, "the server ends and says what it counted")
     finally:
         subprocess.run(["umount", mount], capture_output=True, check=False)
     lines = (line.split() for line in counts.read_text().splitlines())
-    return Served(recorder, {name: int(count) for name, count in lines})
+    served = {name: int(count) for name, count in lines}
+    return Served(recorder, served, dd.name, f"{os.major(number)}:{os.minor(number)}")
 
 
 def test_requests_are_those_that_the_server_counted(served: Served) -> None:
@@ -99,10 +112,11 @@ def test_requests_are_those_that_the_server_counted(served: Served) -> None:
 def test_the_writer_waits_for_the_server(served: Served) -> None:
     """The one FSYNC is the longest that its task waits for an answer; the server waits for none."""
     waits = [row for row in served.query("stalls") if row["kind"] == "server"]
-    assert {row["comm"] for row in waits} <= {"dd", "umount", "sh"}
+    assert {row["comm"] for row in waits} <= {served.dd, "umount", "sh"}
     assert {row["cause"] for row in waits} == {"server latency"}
     (synced,) = (row for row in waits if row["what"] == "fuse FSYNC")
-    calls = [row for row in served.query("stalls") if row["what"] == "fsync"]
+    assert synced["comm"] == served.dd
+    calls = [row for row in served.stalls_of_dd() if row["what"] == "fsync"]
     (own,) = (row for row in calls if row["tid"] == synced["tid"])
     assert own["ts"] < synced["ts"]
     assert synced["ts"] + synced["span_ns"] <= own["ts"] + own["span_ns"]
@@ -113,8 +127,7 @@ def test_the_writer_waits_for_the_server(served: Served) -> None:
 def test_folio_waits_are_the_servers(served: Served) -> None:
     """Not those of the only disk, which the file system is not on."""
     waits = [
-        row for row in served.query("stalls")
-        if row["kind"] == "folio wait" and row["comm"] == "dd" and row["dur"]
+        row for row in served.stalls_of_dd() if row["kind"] == "folio wait" and row["dur"]
     ]  # fmt: skip
     assert waits
     total_ns = sum(row["dur"] for row in waits)

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from support.cli import Wbscope
 from support.guest import guest_folders
 from support.live import Recorder
 from support.tools import wbscope_path
+from support.waits import wait_until
 
 _KERNEL = "6.1"
 _MIB = 20
@@ -104,10 +104,10 @@ def test_on_this_machine(wbscope: Wbscope, recorder: Recorder, tmp_path: Path) -
     before = Path("/proc/sys/vm/dirty_bytes").read_text()
     temporary = recorder.folder / "tmp"
     temporary.mkdir()
-    done = subprocess.run(
-        [wbscope_path(), "lab", matrix, "-o", tmp_path / "lab"],
-        env=recorder.env | {"TMPDIR": str(temporary)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = recorder.run(
+        *(wbscope_path(), "lab", matrix, "-o", tmp_path / "lab"),
+        env=recorder.env | {"TMPDIR": str(temporary)},
+    )
     assert done.returncode == 5, done.stderr
     assert "bad/run-1: the workload exited with 4" in done.stderr
     runs = sorted((tmp_path / "lab/low").iterdir())
@@ -135,18 +135,16 @@ def test_killed_and_resumed(wbscope: Wbscope, matrix: Path, tmp_path: Path) -> N
         [wbscope_path(), "lab", matrix, "-o", lab], env=env, stderr=subprocess.DEVNULL
     )
     first = [lab / cell / "run-1/meta.json" for cell in ("good", "bad")]  # no glob: it would
-    deadline = time.monotonic() + 180  # list folders of half-made files that are gone by then
-    while not any(path.exists() for path in first) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(3)  # within the second run
+    # list folders of half-made files that are gone by then
+    wait_until(lambda: any(path.exists() for path in first), "the first run is there")
+    wait_until(
+        lambda: any(name.startswith("qemu") for name in _marked(mark)), "a guest of the next"
+    )
     process.send_signal(signal.SIGKILL)
     process.wait()
     finished = {path: path.stat().st_mtime_ns for path in lab.glob("*/run-*/meta.json")}
     assert 1 <= len(finished) < 4
-    deadline = time.monotonic() + 5
-    while (left := _marked(mark)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left
+    wait_until(lambda: not _marked(mark), "the guest ends with it")
     refused = wbscope.run("lab", matrix, "-o", lab)
     assert refused.returncode == 2
     assert "--resume" in refused.stderr

@@ -13,8 +13,16 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.live import Recorder, report_counts, state_of_machine, wait_until
+from support.live import (
+    Recorder,
+    program_of_ours,
+    report_counts,
+    sysctls_of_machine,
+    wait_while_it_runs,
+    watching,
+)
 from support.schemas import faults
+from support.waits import GUARD_SECONDS
 from wbscope.library.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 31, 3, 7
@@ -45,7 +53,7 @@ done
 @pytest.fixture(scope="module")
 def deep(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
     """One run of the deep profile that several tests look at."""
-    before = state_of_machine()
+    before = sysctls_of_machine()
     recorder = Recorder(tmp_path_factory.mktemp("deep"))
     script = recorder.folder / "workload"
     script.write_text(_WORKLOAD)
@@ -54,17 +62,22 @@ def deep(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
         *(*_LOW, "--", "sh", script, disk),
     )
     assert done.returncode == 0, done.stderr
-    assert state_of_machine() == before
+    assert (recorder.left(), sysctls_of_machine()) == ([], before)
     return recorder
 
 
+def _children(recorder: Recorder) -> str:
+    """Of the shell of the workload: others on this machine run dd, too."""
+    shell = recorder.meta("run")["command_pid"]
+    return f"(SELECT child_pid FROM ev_sched_process_fork WHERE parent_pid = {shell})"
+
+
 def test_writes_are_counted_exactly(deep: Recorder) -> None:
-    shell = deep.meta("run")["command_pid"]
     rows = deep.sql(
         "run",
         "SELECT t.comm, COUNT(*) AS calls, SUM(w.ret) AS bytes FROM ev_sys_exit_write AS w"
-        " JOIN ev_sched_process_fork AS f ON f.child_pid = w.tid JOIN task AS t USING (tid)"
-        f" WHERE f.parent_pid = {shell} AND w.ret = {64 * _KIB} GROUP BY t.tid",
+        " JOIN task AS t USING (tid)"
+        f" WHERE w.tid IN {_children(deep)} AND w.ret = {64 * _KIB} GROUP BY t.tid",
     )
     wanted = {"comm": "dd", "calls": _WRITES, "bytes": _WRITES * 64 * _KIB}
     assert rows == [wanted] * _WRITERS
@@ -74,8 +87,7 @@ def test_fsyncs_are_counted_exactly(deep: Recorder) -> None:
     for table, key in (("ev_sys_exit_fsync", "ret"), ("ev_ext4_sync_file_exit", "ret")):
         rows = deep.sql(
             "run",
-            f"SELECT COUNT(*) AS n FROM {table} AS e JOIN task AS t USING (tid)"
-            f" WHERE t.comm = 'dd' AND e.{key} = 0",
+            f"SELECT COUNT(*) AS n FROM {table} WHERE tid IN {_children(deep)} AND {key} = 0",
         )
         assert rows == [{"n": _SYNCS}], table
 
@@ -96,6 +108,7 @@ def test_trace_cmd_reads_the_same_events(deep: Recorder) -> None:
 
 
 def test_every_query_answers(deep: Recorder) -> None:
+    ours = {row["child_pid"] for row in deep.sql("run", _children(deep)[1:-1])}
     with wbscope.open(str(deep.folder / "run")) as run:
         recorded = run.recorded()
         for query in run.library.queries():
@@ -106,6 +119,7 @@ def test_every_query_answers(deep: Recorder) -> None:
         written = {
             row["tid"]: row["written_bytes"]
             for row in run.query("throttle_by_task", task="dd").records()
+            if row["tid"] in ours
         }
     assert recorded
     assert set(written.values()) <= {_WRITES * 64 * _KIB, 4 * _KIB}
@@ -167,9 +181,13 @@ def test_sidecars_are_loaded(deep: Recorder) -> None:
         " MAX(CASE WHEN name = 'dev_minor' THEN value END) AS minor"
         " FROM sidecar_sample WHERE source = 'block' AND sample = 'before' GROUP BY object",
     )
+    looked_at = 0
     for disk in disks:
-        number = Path("/sys/block", disk["object"], "dev").read_text().strip()
-        assert f"{disk['major']}:{disk['minor']}" == number
+        path = Path("/sys/block", disk["object"], "dev")
+        if path.exists():  # loop devices of others come and go
+            assert f"{disk['major']}:{disk['minor']}" == path.read_text().strip()
+            looked_at += 1
+    assert looked_at > 0
     if _PSI:
         totals = deep.sql(
             "run",
@@ -187,24 +205,33 @@ def test_sidecars_are_loaded(deep: Recorder) -> None:
 
 
 def test_throttled_writers_are_seen(recorder: Recorder, disk: Path) -> None:
-    writers = 3
-    command = "for i in 1 2 3; do dd if=/dev/zero of=$0/t$i bs=1M count=23 2>/dev/null & done; wait"
-    done = recorder.record(
-        "--backend", "tracefs", "-o", "run", *_LOW, "--", "sh", "-c", command, disk
+    """They write until one was: that takes as much as the disk takes in no time."""
+    dd, enough = program_of_ours(recorder.folder, "dd"), recorder.folder / "enough"
+    command = (
+        "for i in 1 2 3; do while :; do $1 if=/dev/zero of=$0/t$i bs=1M count=23 conv=notrunc"
+        " 2>/dev/null; [ ! -e $2 ] || break; done & done; wait"
     )
-    assert done.returncode == 0, done.stderr
+    with watching("writeback:balance_dirty_pages", f'comm == "{dd.name}" && pause > 0') as seen:
+        process = recorder.start(
+            *("--backend", "tracefs", "-o", "run", *_LOW),
+            *("--", "sh", "-c", command, disk, dd, enough),
+        )
+        wait_while_it_runs(process, seen, "a writer is throttled")
+    enough.touch()
+    printed, said = process.communicate(timeout=GUARD_SECONDS)
+    assert process.returncode == 0, said
     # Which tables come first depends on the findings; all have this one.
     folder = recorder.folder / "run"
     short, full = (recorder.wbscope("report", folder, *more) for more in ((), ("--full",)))
     assert "Who was throttled" in full.stdout
     page, told = short.stdout.rsplit("All tables and columns:", 1)
-    assert page in done.stdout
+    assert page in printed
     assert told.split() == ["--full;", "other", "tables:", "--section", "NAME"]
-    last = " ".join(done.stdout.rsplit("All tables and columns:", 1)[1].split())
+    last = " ".join(printed.rsplit("All tables and columns:", 1)[1].split())
     assert last.startswith(f"wbscope report {folder} --full;")
-    query = recorder.wbscope("query", "throttle_by_task", "run", "--task", "dd", "--json")
+    query = recorder.wbscope("query", "throttle_by_task", "run", "--task", dd.name, "--json")
     rows = json.loads(query.stdout)["rows"]
-    assert 0 < len(rows) <= writers
+    assert len(rows) > 0
     with wbscope.open(str(recorder.folder / "run")) as run:
         for name in _THROTTLED:
             assert run.query(name).records(), name
@@ -213,9 +240,10 @@ def test_throttled_writers_are_seen(recorder: Recorder, disk: Path) -> None:
 
 
 def test_sampler_leaves_no_event(recorder: Recorder) -> None:
+    until = "until [ $(cat .run.*/vmstat.samples | grep -ac '^# ts=') -ge 5 ]; do sleep 0.1; done"
     done = recorder.record(
         *("--backend", "tracefs", "--sample", "50ms", "--no-report", "-o", "run"),
-        *("--", "sleep", "1"),
+        *("--", "sh", "-c", until),
     )
     assert done.returncode == 0, done.stderr
     assert (recorder.folder / "run/vmstat.samples").read_text().count("# ts=") >= 5
@@ -226,14 +254,47 @@ def test_sampler_leaves_no_event(recorder: Recorder) -> None:
     assert rows == [{"n": 0}]
 
 
-def test_lost_events_are_told(recorder: Recorder, disk: Path) -> None:
-    """A buffer of two pages, and half a million system calls."""
-    done = recorder.record(
-        *("--profile", "custom", "-e", "syscalls:sys_*_write", "--buffer-size", "8K"),
-        *("--backend", "tracefs", "--no-report", "-o", "run", "--"),
-        *("dd", "if=/dev/zero", f"of={disk}/small", "bs=1", "count=262139"),
+# Write so often while the recorder is stopped.
+_UNREAD = 40_009
+
+
+def _lose_events(recorder: Recorder, *options: str) -> str:
+    """Its recorder does not read while more is written than the buffer holds; what record says."""
+    go, dd = recorder.folder / "go", program_of_ours(recorder.folder, "dd")
+    command = (
+        ": > $0.begun; until [ -e $0 ]; do sleep 0.05; done;"
+        f" $1 if=/dev/zero of=/dev/null bs=1 count={_UNREAD} status=none; : > $0.done;"
+        " until [ -e $0.read ]; do sleep 0.05; done"
     )
-    assert done.returncode == 0, done.stderr
+    process = recorder.start(
+        *("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *(*options, "-o", "run", "--", "sh", "-c", command, go, dd),
+    )
+    wait_while_it_runs(process, go.with_suffix(".begun").exists, "the workload begins")
+    (supervisor,) = recorder.supervisors(process.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        go.touch()
+        wait_while_it_runs(process, go.with_suffix(".done").exists, "all is written")
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    go.with_suffix(".read").touch()
+    told, said = process.communicate(timeout=GUARD_SECONDS)
+    assert process.returncode == 0, said
+    return told
+
+
+def _writes_of_dd(recorder: Recorder) -> int:
+    (row,) = recorder.sql(
+        "run", "SELECT COUNT(*) AS n FROM ev_sys_exit_write JOIN task USING (tid)"
+        f" WHERE comm = 'dd-{os.getpid()}' AND ret = 1",
+    )  # fmt: skip
+    return int(row["n"])
+
+
+def test_lost_events_are_told(recorder: Recorder) -> None:
+    """A buffer of two pages."""
+    _lose_events(recorder, "--buffer-size", "8K", "--no-report")
     lost = recorder.meta("run")["lost"]["overwritten_count"]
     assert lost > 0
     rows = recorder.sql("run", "SELECT SUM(count) AS n, COUNT(*) AS gaps FROM lost_events")
@@ -272,7 +333,7 @@ def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> N
     third = recorder.record(*options[:3], "-o", "third", "--", "true")
     assert third.returncode == 0, third.stderr
     go.touch()
-    assert first.wait(30) == 0
+    assert first.wait(GUARD_SECONDS) == 0
 
 
 def test_command_that_fails_is_told(recorder: Recorder) -> None:
@@ -337,14 +398,14 @@ def test_older_run_is_kept_and_replaced(recorder: Recorder) -> None:
 
 def test_duration_and_reclaim(recorder: Recorder) -> None:
     done = recorder.record(
-        *("--backend", "tracefs", "--profile", "reclaim", "--duration", "700ms"),
+        *("--backend", "tracefs", "--profile", "reclaim", "--duration", "300ms"),
         *("--sample", "100ms", "--no-report", "-o", "run"),
     )
     assert done.returncode == 0, done.stderr
     meta = recorder.meta("run")
     assert (meta["ended"], meta["command"]) == ("complete", [])
     assert "command_exit_code" not in meta
-    assert 700 * 10**6 <= meta["ended_ts_ns"] - meta["started_ts_ns"] < 60 * 10**9
+    assert meta["ended_ts_ns"] - meta["started_ts_ns"] >= 300 * 10**6
     assert "vmscan:mm_vmscan_direct_reclaim_begin" in meta["events"]
     recorder.counts("run")
 
@@ -369,36 +430,13 @@ def test_clock_mono(recorder: Recorder, disk: Path) -> None:
 
 
 def test_lost_events_are_told_by_record(recorder: Recorder) -> None:
-    """The recorder is stopped while more is written than the buffer holds."""
-    go = recorder.folder / "go"
-    command = (
-        ": > $0.begun; until [ -e $0 ]; do sleep 0.05; done;"
-        " dd if=/dev/zero of=/dev/null bs=1 count=40009 status=none; : > $0.done; sleep 1"
-    )
-    process = recorder.start(
-        *("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write"),
-        *("--buffer-size", "64K", "--json", "-o", "run", "--", "sh", "-c", command, go),
-    )
-    assert wait_until((recorder.folder / "go.begun").exists, 20)
-    (supervisor,) = recorder.supervisors(process.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    try:
-        go.touch()
-        assert wait_until((recorder.folder / "go.done").exists, 30)
-    finally:
-        os.kill(supervisor, signal.SIGCONT)
-    told, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    told = _lose_events(recorder, "--buffer-size", "64K", "--json")
     warnings = {w["slug"]: w["message"] for w in json.loads(told)["warnings"]}
     lost = sum(recorder.meta("run")["lost"].values())
     assert lost > 0
     assert warnings["lost-events"].startswith(f"{lost} events did not fit")
     assert "--buffer-size" in warnings["lost-events"]
-    (row,) = recorder.sql(
-        "run", "SELECT COUNT(*) AS n FROM ev_sys_exit_write JOIN task USING (tid)"
-        " WHERE comm = 'dd' AND ret = 1",
-    )  # fmt: skip
-    assert row["n"] < 40_009
+    assert _writes_of_dd(recorder) < _UNREAD
 
 
 def test_sysctls_of_several_words_and_those_that_are_no_setting(recorder: Recorder) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, wait_until
+from support.live import Recorder, program_of_ours, wait_while_it_runs
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.record.names import read_names
 
 _WRITES = 20_011
@@ -19,7 +20,7 @@ _OPTIONS = ("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_e
 # Fill the disk, write bytes one by one, and go on when the file is there.
 _COMMAND = f"""
 dd if=/dev/zero of=$0/fill bs=1M status=none 2>/dev/null
-dd if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none 2>/dev/null
+$2 if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none 2>/dev/null
 until [ -e $1 ]; do sleep 0.05; done
 """
 
@@ -27,7 +28,7 @@ until [ -e $1 ]; do sleep 0.05; done
 # the kernel's own list of names leaves one out when somebody else reads the list just then.
 _WITH_PAGES = f"""
 {{ head -c {_WRITES * 131} /dev/zero; until [ -e $1 ]; do sleep 0.05; done; }} |
-  dd of=/dev/null bs=131 iflag=fullblock status=none &
+  $2 of=/dev/null bs=131 iflag=fullblock status=none &
 echo $! > $1.dd
 until [ -n "$(find $0/.run.* -name 'trace.dat.cpu*' -size +64k)" ]; do sleep 0.05; done
 {_COMMAND}"""
@@ -37,6 +38,12 @@ until [ -n "$(find $0/.run.* -name 'trace.dat.cpu*' -size +64k)" ]; do sleep 0.0
 def small(tmpfs: Callable[..., Path]) -> Path:
     """16 MiB of room."""
     return tmpfs("small", "size=16M")
+
+
+@pytest.fixture
+def words(recorder: Recorder, small: Path) -> tuple[Path, Path, Path]:
+    """Of both commands: the disk, the file that ends them, and a dd that nobody else runs."""
+    return small, recorder.folder / "go", program_of_ours(recorder.folder, "dd")
 
 
 def _until_told(process: subprocess.Popen[str]) -> str:
@@ -53,21 +60,21 @@ def _writes(recorder: Recorder, run: str) -> int:
     rows = recorder.sql(
         run,
         "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
-        " WHERE t.comm = 'dd' AND w.ret = 131",
+        f" WHERE t.comm = 'dd-{os.getpid()}' AND w.ret = 131",
     )
     return int(rows[0]["n"])
 
 
-def test_room_again_before_the_end(recorder: Recorder, small: Path) -> None:
-    go = recorder.folder / "go"
+def test_room_again_before_the_end(recorder: Recorder, words: tuple[Path, Path, Path]) -> None:
+    small, go, _ = words
     process = recorder.start(
-        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, small, go
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, *words
     )
     assert "No space left" in _until_told(process)
     assert process.poll() is None  # told while it is recorded
     (small / "fill").unlink()
     go.touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0
     meta = json.loads((small / "run/meta.json").read_text())
     assert meta["ended"] == "complete"
@@ -100,14 +107,14 @@ def test_nothing_has_to_be_written_when_the_workload_begins(
     assert json.loads((small / "run/meta.json").read_text())["command_exit_code"] == 0
 
 
-def test_full_to_the_end(recorder: Recorder, small: Path) -> None:
-    go = recorder.folder / "go"
+def test_full_to_the_end(recorder: Recorder, words: tuple[Path, Path, Path]) -> None:
+    small, go, _ = words
     process = recorder.start(
-        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, small, go
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, *words
     )
     _until_told(process)
     go.touch()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 5, said
     assert "make room, then: wbscope record --recover" in said
     assert not (small / "run").exists()
@@ -123,21 +130,25 @@ def test_full_to_the_end(recorder: Recorder, small: Path) -> None:
     assert "error[damaged-run]" in refused.stderr
 
 
-def test_recorder_killed_while_the_disk_is_full(recorder: Recorder, small: Path) -> None:
+def test_recorder_killed_while_the_disk_is_full(
+    recorder: Recorder, words: tuple[Path, Path, Path]
+) -> None:
     """Its pages stay; who finds it dead, and --recover later, say where."""
-    go = recorder.folder / "go"
+    small, go, program = words
     process = recorder.start(
-        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _WITH_PAGES, small, go
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _WITH_PAGES, *words
     )
     _until_told(process)
     (folder,) = small.glob(".run.*")
     # Names are saved with the samples: those of the last second would go with the recorder.
     dd = int(go.with_suffix(".dd").read_text())
-    assert wait_until(lambda: read_names(folder).get(dd) == "dd", 60)
+    wait_while_it_runs(
+        process, lambda: read_names(folder).get(dd) == program.name, "the name of dd is saved"
+    )
     (supervisor,) = recorder.supervisors(process.pid)
     os.kill(supervisor, signal.SIGKILL)
     go.touch()
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 5, said
     assert "warning[recorder-killed]" in said
     assert f"fix: make room, then: wbscope record --recover {folder}" in said
@@ -180,6 +191,6 @@ def test_no_room_for_the_head(recorder: Recorder, tmpfs: Callable[..., Path]) ->
     """It says what helps, also when nothing was recorded."""
     small = tmpfs("tiny", "size=48k")
     done = recorder.record(*_OPTIONS, "-o", small / "run", "--", "true")
-    assert wait_until(lambda: not list(small.iterdir()), 5)
     assert done.returncode == 5, done.stderr
+    wait_until(lambda: not list(small.iterdir()), "nothing is left there")
     assert "fix: make room, or record to a disk that has some" in done.stderr

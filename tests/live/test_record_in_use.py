@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, program_of_ours, wait_until
+from support.live import Recorder, program_of_ours, wait_while_it_runs
+from support.waits import GUARD_SECONDS
 from wbscope.record.settings import restore, saved_values
 
 _OPTIONS = ("--backend", "tracefs", "--no-report", "-o", "run", "--")
@@ -39,11 +40,11 @@ def test_recording_that_goes_on_is_not_recovered(
         *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
         *(*_OPTIONS, shell, "-c", _COMMAND, *paths),
     )
-    assert wait_until(paths[1].exists, 30)
+    wait_while_it_runs(process, paths[1].exists, "the command has written")
     (folder,) = recorder.folder.glob(".run.*")
     refused = recorder.record("--recover", folder)
     paths[2].touch()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=GUARD_SECONDS)
     assert refused.returncode == 5, refused.stderr
     assert f"error[recording-in-use]: {folder}: is of a recording that still goes on" in (
         refused.stderr
@@ -68,12 +69,12 @@ def test_folder_that_somebody_puts_another_in_the_place_of(
         *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
         *(*_OPTIONS, "sh", "-c", _COMMAND, *paths),
     )
-    assert wait_until(paths[1].exists, 30)
+    wait_while_it_runs(process, paths[1].exists, "the command has written")
     (folder,) = recorder.folder.glob(".run.*")
     aside = folder.rename(recorder.folder / "aside")
     folder.symlink_to(victim)
     paths[2].touch()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 5, said
     assert "another program has put something in the place of its folder" in said
     assert {path.name: path.read_text() for path in victim.iterdir()} == {".bashrc": "precious"}
@@ -96,10 +97,10 @@ def test_killed_recording_is_recovered_by_its_folder(
         *("--sysctl", "vm.dirty_bytes=33M", *_OPTIONS, "sh", "-c", _COMMAND, *paths),
     )
     try:
-        assert wait_until(paths[1].exists, 30)
+        wait_while_it_runs(process, paths[1].exists, "the command has written")
         for pid in [process.pid, *recorder.supervisors(process.pid)]:
             os.kill(pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(GUARD_SECONDS)
         (folder,) = recorder.folder.glob(".run.*")
         moved = folder.rename(recorder.folder / "moved")
         done = recorder.record("--recover", moved)

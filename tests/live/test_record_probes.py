@@ -33,6 +33,12 @@ def _append(line: str) -> None:
         os.close(number)
 
 
+def _of_others() -> list[str]:
+    """Recordings that are none of ours have probes that come and go."""
+    lines = _LIST.read_text().splitlines()
+    return [line for line in lines if any(f":{group}/" in line for group in _FOREIGN)]
+
+
 @pytest.fixture
 def place(recorder: Recorder) -> str:
     """In a program that nobody runs: an enabled probe is a breakpoint, also in what is no code."""
@@ -54,9 +60,9 @@ def foreign(recorder: Recorder, place: str) -> Iterator[list[str]]:
         pytest.skip(f"no uprobes: {error.strerror}")
     instance.mkdir()
     (instance / "events/mine" / _ENTRY / "enable").write_text("1")
-    before = _LIST.read_text().splitlines()
+    before = _of_others()
     yield before
-    after = _LIST.read_text().splitlines()
+    after = _of_others()
     was_on = (instance / "events/mine" / _ENTRY / "enable").read_text().strip()
     instance.rmdir()
     for group in _FOREIGN:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, instances, wait_until
+from support.live import Recorder, lives, program_of_ours, wait_while_it_runs
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.record.machine_facts import cgroup_paths
 from wbscope.record.settings import restore, saved_values
 
@@ -23,29 +24,27 @@ _SSHD = "/usr/sbin/sshd"
 _PROFILE = ("--profile", "custom", "-e", "syscalls:sys_exit_write")
 
 
-def _command(disk: Path) -> list[str]:
-    return ["dd", "if=/dev/zero", f"of={disk}/remote", "bs=64k", f"count={_WRITES}"]
+def _command(recorder: Recorder, disk: Path) -> list[str]:
+    """By a dd that nobody else runs."""
+    dd = program_of_ours(recorder.folder, "dd")
+    return [str(dd), "if=/dev/zero", f"of={disk}/remote", "bs=64k", f"count={_WRITES}"]
 
 
 def _writes_of_dd(recorder: Recorder) -> int:
     rows = recorder.sql(
         "run",
         "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
-        f" WHERE t.comm = 'dd' AND w.ret = {64 * _KIB}",
+        f" WHERE t.comm = 'dd-{os.getpid()}' AND w.ret = {64 * _KIB}",
     )
     return int(rows[0]["n"])
 
 
 @pytest.mark.usefixtures("cgroups")
 def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
-    printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
+    printed = recorder.record("--print", *_PROFILE, "--", *_command(recorder, disk))
     assert printed.returncode == 0, printed.stderr
-    archive = recorder.folder / "run.tar"
-    with archive.open("wb") as out:
-        subprocess.run(["sh", "-s"], input=printed.stdout.encode(), stdout=out, check=True)
-    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
-    assert done.returncode == 0, done.stderr
-    assert recorder.meta("run")["command"] == _command(disk)
+    _unpacked(recorder, printed.stdout)
+    assert recorder.meta("run")["command"] == _command(recorder, disk)
     assert recorder.meta("run")["ended"] == "complete"
     assert _writes_of_dd(recorder) == _WRITES
     lines = (recorder.folder / "run/cgroups").read_text().splitlines()
@@ -54,30 +53,36 @@ def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
     assert cgroups[0][1] == cgroup_paths()[int(cgroups[0][0])]
 
 
-def _unpacked(recorder: Recorder, script: str, env: dict[str, str] | None = None) -> None:
-    archive = recorder.folder / "run.tar"
-    with archive.open("wb") as out:
-        subprocess.run(["sh", "-s"], input=script.encode(), stdout=out, env=env, check=True)
+def _unpacked(
+    recorder: Recorder, script: str, env: dict[str, str] | None = None, shell: str = "sh"
+) -> str:
+    """The run of a script; what --unpack said."""
+    archive = recorder.script(script, shell, env=env or recorder.env)
     done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
     assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def test_its_own_tasks_are_listed(recorder: Recorder) -> None:
     """The sampler's children, and of the script's all but the command."""
     options = ("--profile", "custom", "-e", "sched:sched_process_fork")
-    printed = recorder.record("--print", *options, "--", "sleep", "2.5")
-    _unpacked(recorder, printed.stdout)
+    # The folder of the script is the only one where TMPDIR is; two samples are two more each.
+    until = "until [ $(cat */run/meminfo.samples | grep -c '^# ts=') -ge 2 ]; do sleep 0.1; done"
+    place = recorder.folder / "there"
+    place.mkdir()
+    printed = recorder.record("--print", *options, "--", "sh", "-c", f"cd {place}; {until}")
+    _unpacked(recorder, printed.stdout, recorder.env | {"TMPDIR": str(place)})
     own = {int(tid) for tid in (recorder.folder / "run/recorder_tasks").read_text().split()}
     rows = recorder.sql("run", "SELECT parent_pid, child_pid FROM ev_sched_process_fork")
     children = {row["child_pid"] for row in rows if row["parent_pid"] in own}
-    # A sleep and a cat a second; the command has no other parent than the script.
+    # A sleep and a cat for each sample; the command has no other parent than the script.
     assert len(children & own) >= 4
     assert len(children - own) == 1
 
 
 def test_probes_there(recorder: Recorder, disk: Path) -> None:
     """Where the kernel takes none, they are not missed; the next script removes what was left."""
-    printed = recorder.record("--print", "--", *_command(disk))
+    printed = recorder.record("--print", "--", *_command(recorder, disk))
     _unpacked(recorder, printed.stdout)
     meta = recorder.meta("run")
     if meta["probe"]["kind"] is None:
@@ -105,7 +110,7 @@ def test_pages_that_are_slow_to_copy(recorder: Recorder, disk: Path) -> None:
         f'#!/bin/sh\ncase "$*" in *trace_pipe_raw*) sleep 3 ;; esac\nexec {real} "$@"\n'
     )
     (slow / "dd").chmod(0o755)
-    printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
+    printed = recorder.record("--print", *_PROFILE, "--", *_command(recorder, disk))
     env = recorder.env | {"PATH": f"{slow}:{recorder.env['PATH']}"}
     _unpacked(recorder, printed.stdout, env)
     assert recorder.meta("run")["ended"] == "complete"
@@ -118,17 +123,11 @@ def test_workload_that_reads_stdin(recorder: Recorder, shell: str) -> None:
     if shutil.which(shell.split()[0]) is None:
         pytest.skip(f"{shell} is not installed")
     printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", "cat; exit 3")
-    archive = recorder.folder / "run.tar"
-    with archive.open("wb") as out:
-        subprocess.run(
-            [*shell.split(), "-s"], input=printed.stdout.encode(), stdout=out, check=True
-        )
-    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
-    assert done.returncode == 0, done.stderr
+    said = _unpacked(recorder, printed.stdout, shell=shell)
     meta = recorder.meta("run")
     assert meta["command_exit_code"] == 3
     assert meta["lost"] == dict.fromkeys(meta["lost"], 0)
-    assert "warning[command-failed]" in done.stderr
+    assert "warning[command-failed]" in said
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])
@@ -142,18 +141,14 @@ def test_sysctls_there(recorder: Recorder, shell: str) -> None:
     command = ("sh", "-c", "cat /proc/sys/vm/dirty_bytes /proc/sys/vm/swappiness >&2")
     for options, code in ((wanted, 0), ((*wanted, "--sysctl", "vm.dirty_bytes=1"), 5)):
         script = recorder.record("--print", *_PROFILE, *options, "--", *command).stdout
-        with (recorder.folder / "run.tar").open("wb") as out:
-            done = subprocess.run(
-                [*shell.split(), "-s"], input=script.encode(), stdout=out, stderr=subprocess.PIPE,
-                check=False,
-            )  # fmt: skip
+        done = recorder.run_script(script, recorder.folder / "run.tar", shell)
         assert done.returncode == code, done.stderr
         assert [path.read_text() for path in paths] == before
         if code == 0:
-            assert f"{48 << 20}\n41\n".encode() in done.stderr
+            assert f"{48 << 20}\n41\n" in done.stderr
             unpacked = recorder.record("--unpack", "run.tar", "--no-report", "-o", "run")
             assert unpacked.returncode == 0, unpacked.stderr
-    assert b"sysctl vm.dirty_bytes does not take 1" in done.stderr
+    assert "sysctl vm.dirty_bytes does not take 1" in done.stderr
     told = recorder.meta("run")["sysctls_for_the_run"]
     assert told == {"vm.dirty_bytes": str(48 << 20), "vm.swappiness": "41"}
 
@@ -223,11 +218,9 @@ def test_ratio_of_zero_is_put_back_there(recorder: Recorder, shell: str, which: 
 
 
 def _run_script(recorder: Recorder, shell: str, script: str) -> subprocess.CompletedProcess[str]:
-    with (recorder.folder / "run.tar").open("wb") as out:
-        return subprocess.run(
-            [*shell.split(), "-s"], input=script, stdout=out, stderr=subprocess.PIPE, check=True,
-            text=True,
-        )  # fmt: skip
+    done = recorder.run_script(script, recorder.folder / "run.tar", shell)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])
@@ -237,44 +230,41 @@ def test_script_that_is_killed(recorder: Recorder, shell: str, number: int) -> N
     if shutil.which(shell.split()[0]) is None:
         pytest.skip(f"{shell} is not installed")
     pids = recorder.folder / "pids"
-    command = f"sleep 61 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+    command = f"sleep 3601 & echo $! >> {pids}; echo $$ >> {pids}; wait"
     printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", command)
     script = recorder.folder / "script"
     script.write_text(printed.stdout)
     with (recorder.folder / "run.tar").open("wb") as out:
-        process = subprocess.Popen(
-            [*shell.split(), script],
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
+        nothing = subprocess.DEVNULL
+        process = recorder.start_command(
+            *(*shell.split(), script), stdout=out, stderr=nothing, stdin=nothing
         )
-    assert wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, 60)
-    started = [int(pid) for pid in pids.read_text().split()]
+    wait_while_it_runs(process, lambda: _pids_in(pids), "the workload begins")
+    started = _pids_in(pids)
     process.send_signal(number)
     try:
-        process.wait(20)
+        process.wait(GUARD_SECONDS)
         if number == signal.SIGTERM:
-            assert wait_until(lambda: not any(map(_lives, started)), 10)
-            assert instances() == []
+            wait_until(lambda: not any(map(lives, started)), "the workload ends")
+            assert recorder.instances() == []
         else:
-            on = instances()[0] / "tracing_on"
-            assert wait_until(lambda: on.read_text().strip() == "0", 10)
-            assert wait_until(lambda: not _children_of(script), 10)
+            on = recorder.instances()[0] / "tracing_on"
+            wait_until(lambda: on.read_text().strip() == "0", "the kernel stops tracing")
+            wait_until(lambda: not _children_of(script), "all shells of the script end")
     finally:
         for pid in started:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     # The next one removes what is left of it.
     printed = recorder.record("--print", *_PROFILE, "--", "true")
-    subprocess.run(["sh", "-s"], input=printed.stdout.encode(), capture_output=True, check=True)
-    assert instances() == []
+    _run_script(recorder, "sh", printed.stdout)
+    assert recorder.instances() == []
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
+def _pids_in(file: Path) -> list[int]:
+    """Both of them, or none yet."""
+    found = [int(pid) for pid in file.read_text().split()] if file.exists() else []
+    return found if len(found) == 2 else []
 
 
 def _children_of(script: Path) -> list[str]:
@@ -290,10 +280,8 @@ def _children_of(script: Path) -> list[str]:
 def test_damaged_archive(recorder: Recorder) -> None:
     """Facts that are missing, and an archive that is cut."""
     printed = recorder.record("--print", *_PROFILE, "--", "true")
-    whole = subprocess.run(
-        ["sh", "-s"], input=printed.stdout.encode(), capture_output=True, check=True
-    ).stdout
-    archive = recorder.folder / "run.tar"
+    archive = recorder.script(printed.stdout)
+    whole = archive.read_bytes()
     for data in (
         whole.replace(b"buffer_kib ", b"buffer_kob "),
         whole.replace(b"buffer_kib ", b"buffer_kib x"),
@@ -341,7 +329,7 @@ def board(tmp_path: Path, recorder: Recorder) -> Iterator[str]:
     recorder.env["PATH"] = f"{programs}:{recorder.env['PATH']}"
     daemon = subprocess.Popen([_SSHD, "-D", "-e", "-f", server], stderr=subprocess.PIPE, text=True)
     try:
-        assert wait_until((tmp_path / "pid").exists, 10), "sshd did not start"
+        wait_until((tmp_path / "pid").exists, "sshd starts")
         yield "board"
     finally:
         daemon.terminate()
@@ -350,7 +338,7 @@ def board(tmp_path: Path, recorder: Recorder) -> Iterator[str]:
 
 def test_over_ssh(recorder: Recorder, disk: Path, board: str) -> None:
     done = recorder.record(
-        *("--remote", board, *_PROFILE, "--no-report", "-o", "run", "--"), *_command(disk)
+        *("--remote", board, *_PROFILE, "--no-report", "-o", "run", "--"), *_command(recorder, disk)
     )
     assert done.returncode == 0, done.stderr
     meta = recorder.meta("run")
@@ -360,15 +348,22 @@ def test_over_ssh(recorder: Recorder, disk: Path, board: str) -> None:
 
 def test_ctrl_c_ends_what_goes_on_there(recorder: Recorder, board: str) -> None:
     pids = recorder.folder / "pids"
-    command = f"sleep 61 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+    command = f"sleep 3601 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+    before = _instances_of_scripts()
     process = recorder.start("--remote", board, *_PROFILE, "-o", "run", "--", "sh", "-c", command)
-    assert wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, 60)
-    started = [int(pid) for pid in pids.read_text().split()]
+    wait_while_it_runs(process, lambda: _pids_in(pids), "the workload begins")
+    started = _pids_in(pids)
+    (script,) = _instances_of_scripts() - before
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(30) == 130
-    assert wait_until(lambda: not any(map(_lives, started)), 20)
-    assert wait_until(lambda: not instances(), 20)
+    assert process.wait(GUARD_SECONDS) == 130
+    wait_until(lambda: not any(map(lives, started)), "the workload ends")
+    wait_until(lambda: script not in _instances_of_scripts(), "its instance is removed")
     assert not (recorder.folder / "run").exists()
+
+
+def _instances_of_scripts() -> set[str]:
+    """Those of sshd's children are not of a process of ours."""
+    return {path.name for path in Path("/sys/kernel/tracing/instances").glob("wbscope-*-remote")}
 
 
 def test_host_that_is_not_there(recorder: Recorder, board: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.live import Recorder
 
 USER, GROUP = 4242, 4343
@@ -22,33 +23,30 @@ def owners(folder: Path) -> set[tuple[int, int]]:
     return {(status.st_uid, status.st_gid) for status in (path.lstat() for path in found)}
 
 
-def called_with_sudo(folder: Path) -> Recorder:
+@pytest.fixture
+def called_with_sudo(recorder: Recorder) -> Recorder:
     """sudo(8) tells who called it in the environment."""
-    recorder = Recorder(folder)
     recorder.env |= {"SUDO_UID": str(USER), "SUDO_GID": str(GROUP)}
     return recorder
 
 
-def test_a_run_is_the_callers(tmp_path: Path) -> None:
-    recorder = called_with_sudo(tmp_path)
-    done = recorder.record("--no-report", "-q", "-o", "run", "--", "true")
+def test_a_run_is_the_callers(called_with_sudo: Recorder, tmp_path: Path) -> None:
+    done = called_with_sudo.record("--no-report", "-q", "-o", "run", "--", "true")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run/trace.dat").stat().st_size > 0
     assert owners(tmp_path / "run") == {(USER, GROUP)}
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".run")]
 
 
-def test_a_lab_is_the_callers(tmp_path: Path, disk: Path) -> None:
-    recorder = called_with_sudo(tmp_path)
+def test_a_lab_is_the_callers(called_with_sudo: Recorder, tmp_path: Path, disk: Path) -> None:
     (tmp_path / "matrix.toml").write_text(_MATRIX.format(data=disk))
-    done = recorder.wbscope("lab", "matrix.toml", "-q", "-o", "lab")
+    done = called_with_sudo.wbscope("lab", "matrix.toml", "-q", "-o", "lab")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lab/all/run-1/trace.dat").exists()
     assert owners(tmp_path / "lab") == {(USER, GROUP)}
 
 
-def test_without_sudo_nothing_changes_hands(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path)
+def test_without_sudo_nothing_changes_hands(recorder: Recorder, tmp_path: Path) -> None:
     for name in ("SUDO_UID", "SUDO_GID"):
         recorder.env.pop(name, None)
     assert recorder.record("--no-report", "-q", "-o", "run", "--", "true").returncode == 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, program_of_ours
+from support.live import Recorder, program_of_ours, sysctls_of_machine
 
 _PAGE = 4096
 _COUNTS = (37, 101)
@@ -33,12 +34,19 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
             for count in _COUNTS
         )
         + "(i=0; while [ $i -lt 19 ]; do printf %4096s; i=$((i + 1)); done > $1/left;"
-        + f" exec {sleep} 5)"
+        + f" exec {sleep} 3600)"
         + " >/dev/null 2>&1 &\n"
+        + "echo $! > left\n"
         + 'until [ "$(stat -c %s $1/left)" = 77824 ]; do sleep 0.1; done\n'
     )
-    done = recorder.record("--no-report", "-o", "run", "--", "sh", script, disk)
+    before = sysctls_of_machine()
+    try:
+        done = recorder.record("--no-report", "-o", "run", "--", "sh", script, disk)
+    finally:
+        if (pid := recorder.folder / "left").exists():
+            os.kill(int(pid.read_text()), signal.SIGKILL)
     assert done.returncode == 0, done.stderr
+    assert (recorder.left(), sysctls_of_machine()) == ([], before)
     return recorder
 
 

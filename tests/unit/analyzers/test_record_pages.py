@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.live import wait_until
+from support.waits import wait_until
 from wbscope.record import pages
 from wbscope.record.backends import backend_of
 from wbscope.record.pages import PageCopier
@@ -89,10 +89,10 @@ def test_room_that_somebody_makes(
     told: list[str] = []
     copier = _copier(instance, tmp_path, told)
     copier.start()
-    assert wait_until(lambda: len(told) == 2, 30)
+    wait_until(lambda: len(told) == 2, "both CPUs have told of the full disk")
     has_room.append(1)
     size = _PAGE * _PAGES
-    assert wait_until(lambda: (tmp_path / "cpu1").stat().st_size == size, 30)
+    wait_until(lambda: (tmp_path / "cpu1").stat().st_size == size, "all pages are written")
     copier.finish()
     assert (copier.failed, sorted(copier.errors)) == ([], sorted(told))
     for cpu in range(2):
