@@ -7,7 +7,9 @@ import random
 import re
 
 import pytest
+from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, mannwhitneyu
+from support.properties import for_all
 from support.rundata import LEVEL, RATE, TIME, metric, side
 from wbscope.compare.comparison import Comparison, compare_sides
 from wbscope.compare.marks import FALSE_SHARE, looked_through, matter_most, tally
@@ -36,10 +38,8 @@ def noise(count: int, seed: int = 1) -> dict[Metric, tuple[list[float], list[flo
     return {one: (draw[2 * i], draw[2 * i + 1]) for i, one in enumerate(names)}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_q_is_that_of_benjamini_and_hochberg(seed: int) -> None:
-    made = random.Random(seed)
-    p = [made.random() ** 2 for _ in range(40)] + [0.01, 0.01, 1.0]
+@for_all(60, p=st.lists(st.floats(0, 1) | st.sampled_from((0.01, 1.0)), min_size=1, max_size=60))
+def test_q_is_that_of_benjamini_and_hochberg(p: list[float]) -> None:
     assert false_discovery(p) == pytest.approx(list(false_discovery_control(p)))
     assert false_discovery([]) == []
 

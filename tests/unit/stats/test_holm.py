@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from support.properties import for_all
 from wbscope.stats.holm import holm
 
 
@@ -18,25 +20,27 @@ def test_one_is_itself_and_none_is_none() -> None:
     assert holm([]) == []
 
 
-def test_never_above_one_and_never_below_its_p() -> None:
-    p = np.random.default_rng(5).uniform(size=40)
-    adjusted = holm(list(p))
-    assert all(p <= adjusted)
+@for_all(60, p=st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_never_above_one_and_never_below_its_p(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert all(one <= new for one, new in zip(p, adjusted, strict=True))
     assert max(adjusted) <= 1
 
 
-def test_it_refuses_what_holm_refuses() -> None:
+# Around what decides, and of whole millionths, so that no rounding does.
+_P = st.integers(1, 100_000) | st.integers(1, 999_999)
+
+
+@for_all(100, parts=st.lists(_P, min_size=1, max_size=8))
+def test_it_refuses_what_holm_refuses(parts: list[int]) -> None:
     """Step down: refuse the smallest while p(i) <= alpha / (m - i + 1)."""
-    random = np.random.default_rng(6)
-    for _ in range(50):
-        p = random.uniform(size=6) ** 3
-        order = np.argsort(p)
-        refused = set()
-        for step, index in enumerate(order):
-            if p[index] > 0.05 / (6 - step):
-                break
-            refused.add(int(index))
-        assert {i for i, value in enumerate(holm(list(p))) if value <= 0.05} == refused
+    p = [(part + 0.5) / 1_000_000 for part in parts]
+    refused = set()
+    for step, index in enumerate(np.argsort(p)):
+        if p[index] > 0.05 / (len(p) - step):
+            break
+        refused.add(int(index))
+    assert {i for i, value in enumerate(holm(p)) if value <= 0.05} == refused
 
 
 def test_runs_that_six_metrics_need() -> None:

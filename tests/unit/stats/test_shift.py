@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from support.properties import for_all
 from wbscope.stats.ranktest import rank_test
 from wbscope.stats.shift import critical_rank, shift
 
@@ -63,10 +65,14 @@ def test_published_ranks_of_the_interval() -> None:
     assert critical_rank(3, 3, 0.1) == 1
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_interval_has_the_shifts_that_the_test_does_not_refuse(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    a, b = random.normal(1, 2, 6), random.normal(0, 1, 7)
+# Of differences that are some distance apart, so that a tiny step is between two of them.
+_PLACES = st.lists(st.integers(-50, 50), min_size=13, max_size=13)
+
+
+@for_all(60, places=_PLACES)
+def test_the_interval_has_the_shifts_that_the_test_does_not_refuse(places: list[int]) -> None:
+    values = np.array([place + number / 1000 for number, place in enumerate(places)])
+    a, b = values[:6], values[6:]
     found = shift(a, b, scale="difference")
     assert found.low is not None
     assert found.high is not None

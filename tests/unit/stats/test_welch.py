@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from scipy import stats
+from support.properties import for_all
 from wbscope.stats.welch import WELCH, Means, welch
 
 
@@ -13,11 +15,18 @@ def means(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Means:
     return Means(float(values.mean()), float(values.std(ddof=1)), values.size)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (6, 6), (3, 20)])
-def test_it_is_the_test_of_the_values(seed: int, n: int, m: int) -> None:
-    draw = np.random.default_rng(seed)
-    a, b = draw.normal(100, 3, n), draw.normal(97, 8, m)
+# With a spread that is no rounding: the variance of sums has fewer digits than the values.
+_VALUES = (
+    st.lists(st.integers(-1000, 1000), min_size=2, max_size=20)
+    .filter(lambda values: len(set(values)) > 1)
+    .map(lambda values: np.array(values) / 8 + 200)
+)
+
+
+@for_all(60, a=_VALUES, b=_VALUES)
+def test_it_is_the_test_of_the_values(
+    a: np.ndarray[tuple[int], np.dtype[np.float64]], b: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> None:
     found = welch(means(a), means(b), 0.9)
     told = stats.ttest_ind(a, b, equal_var=False)
     low, high = told.confidence_interval(0.9)
