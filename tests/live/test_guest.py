@@ -59,23 +59,23 @@ record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/
 echo "throttled rc=$?"
 cat > /tmp/three <<'E'
 # What a task has not paid for when it ends, the next ones on its CPU pay: one begins on each CPU,
-# and pays for those of before, and no dd ends before the last one has written all: that is what it
-# read by then, too.
+# and pays for those of before, and no dd ends before the last one has written all.
+size() {{ ls -ln $1 | {{ read -r mode links uid gid size rest; echo $size; }}; }}
 write() {{ # FILE MIB [CPU]
   pin= # the taskset of Debian 11's busybox takes no list
   [ -z "${{3-}}" ] || ! taskset -c "$3" true 2>/dev/null || pin="taskset -c $3"
   (
     dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
+    until [ "$(size $to/$1)" = $(($2 * {_KIB * _KIB})) ]; do sleep 0.1; done
     : > /tmp/written-$1
     until set -- /tmp/written-*; [ $# = {len(_FILES_MIB) + 2} ]; do sleep 0.1; done
-    sleep 3
   ) | $pin dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
 }}
 to=$1
 read cpus < /sys/devices/system/cpu/online
 write first-1 {_FIRST_MIB} ${{cpus%-*}} &
 write first-2 {_FIRST_MIB} ${{cpus#*-}} &
-sleep 1
+until [ -e /tmp/written-first-1 ] && [ -e /tmp/written-first-2 ]; do sleep 0.1; done
 for mib in {" ".join(map(str, _FILES_MIB))}; do write probed-$mib $mib & done
 wait
 E
@@ -96,9 +96,9 @@ for which in front recorder; do
   rm -f /p/data/started
   record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report \\
     -o /out/killed-$which -- \\
-    sh -c 'dd if=/dev/zero of=/data/k bs=1M count=11 2>/dev/null; : > /data/started; sleep 10' &
-  tries=0
-  while [ ! -e /p/data/started ] && [ $tries -lt 600 ]; do sleep 0.2; tries=$((tries + 1)); done
+    sh -c 'dd if=/dev/zero of=/data/k bs=1M count=11 2>/dev/null; echo $$ > /data/started;
+      exec sleep 3600' &
+  until [ -s /p/data/started ]; do sleep 0.2; done
   sleep 1
   case $which in
     front) pattern='wbscope record --backend' ;;
@@ -108,12 +108,11 @@ for which in front recorder; do
   for pid in $(ps -o pid,args | grep "$pattern" | grep -v grep | awk '{{print $1}}'); do
     kill -9 $pid
   done
-  tries=0
-  while [ ! -e /out/killed-$which/meta.json ] && [ $tries -lt 600 ]; do
-    sleep 0.2; tries=$((tries + 1))
-  done
+  until [ -e /out/killed-$which/meta.json ]; do sleep 0.2; done
   wait
-  sleep 1
+  kill $(cat /p/data/started) 2>/dev/null
+  tries=0 # what is left then is told
+  while left | grep -q . && [ $tries -lt 300 ]; do sleep 0.2; tries=$((tries + 1)); done
   echo "$which left $(dirty) $(left | wc -l)"
 done
 record doctor --json > /out/doctor.json

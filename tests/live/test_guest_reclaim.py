@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Document, Wbscope
-from support.guest import guest_folders
+from support.guest import GUEST_SECONDS, guest_folders
 from support.runs import REPOSITORY
 
 _KERNELS = ("6.1", "6.12", "7.2")
@@ -35,7 +35,8 @@ for what in zero urandom; do
   trace-cmd record -q -b 20000 -e vmscan -e block:block_rq_issue -e block:block_rq_complete \\
     -o trace.dat sh -c "cat /proc/vmstat > /out/$what/vmstat.before
       dd if=/dev/$what of=/dev/null bs=180M count=2; dd if=/dev/$what of=/dev/null bs=180M count=1
-      sleep 3; cat /proc/vmstat > /out/$what/vmstat.after" > /out/$what/log 2>&1
+      sleep 1; until grep -q '^nr_writeback 0$' /proc/vmstat; do sleep 0.5; done
+      cat /proc/vmstat > /out/$what/vmstat.after" > /out/$what/log 2>&1
   echo "$what rc=$?"
 done
 """
@@ -58,7 +59,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "DRIVES": f"file={swap},if=virtio,format=raw,cache=unsafe",
         "SMP": _CPUS.get(request.param, "2"),
         "MEM": "256",
-        "LIMIT": os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
+        "LIMIT": os.environ.get("WBSCOPE_GUEST_SECONDS", GUEST_SECONDS),
     }
     boot = [sys.executable, REPOSITORY / "tools/record-samples/boot.py"]
     for _ in range(3):  # emulation of 6.12 is not perfect

@@ -21,7 +21,7 @@ _KERNEL = "6.1"
 _MIB = 20
 _MATRIX = """
 runs = 1
-limit = "3m"
+limit = "1h"
 [setup]
 kernel.folder = "{kernel}"
 cpus = 1

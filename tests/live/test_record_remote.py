@@ -107,7 +107,7 @@ def test_pages_that_are_slow_to_copy(recorder: Recorder, disk: Path) -> None:
     slow.mkdir()
     real = shutil.which("dd")
     (slow / "dd").write_text(
-        f'#!/bin/sh\ncase "$*" in *trace_pipe_raw*) sleep 3 ;; esac\nexec {real} "$@"\n'
+        f'#!/bin/sh\ncase "$*" in *trace_pipe_raw*) sleep 2 ;; esac\nexec {real} "$@"\n'
     )
     (slow / "dd").chmod(0o755)
     printed = recorder.record("--print", *_PROFILE, "--", *_command(recorder, disk))
