@@ -21,6 +21,13 @@ _COMMAND = (
     f"for i in $(seq {_WRITES}); do echo > $0/f$i; done;"
     " : > $1; until [ -e $2 ]; do sleep 0.05; done"
 )
+# Of tracefs nothing can be written but instances and the list of probes.
+_OTHERS_READ_ONLY = """
+T=/sys/kernel/tracing; mount --make-rprivate / && mount --bind $T $T && mount -o remount,bind,ro $T
+for name in instances dynamic_events; do
+  [ ! -e $T/$name ] || { mount --bind $T/$name $T/$name && mount -o remount,bind,rw $T/$name; }
+done
+! true 2> /dev/null >> $T/tracing_on || exit 99"""
 
 
 @pytest.fixture
@@ -114,6 +121,14 @@ def test_killed_recording_is_recovered_by_its_folder(
     finally:
         paths[2].touch()
         restore(before)
+
+
+def test_tracing_of_others_is_never_written_to(recorder: Recorder) -> None:
+    """Who traces without an instance, by trace-cmd or by hand, sees nothing of a recording."""
+    done = recorder.apart(_OTHERS_READ_ONLY, "record", "--profile", "deep", *_OPTIONS, "true")
+    assert done.returncode == 0, done.stderr
+    meta = recorder.meta("run")
+    assert (meta["ended"], meta["problems"]) == ("complete", [])
 
 
 @pytest.fixture
