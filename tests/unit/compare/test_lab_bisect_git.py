@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.bisects import Made, bisect, made_runs
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.lab.gitsteps import Repository
 
 Cli = Callable[..., Any]
@@ -43,7 +43,7 @@ class _Sources:
     def git(self, *words: str) -> str:
         done = subprocess.run(
             ["git", "-C", str(self.folder), *words], capture_output=True, text=True, check=True,
-            timeout=60,
+            timeout=GUARD_SECONDS,
         )  # fmt: skip
         return done.stdout.strip()
 
@@ -245,7 +245,9 @@ def test_after_a_kill_git_knows_the_way_back(
 _BUILDING = """
 import sys
 from pathlib import Path
+from wbscope.base import watch
 from wbscope.base.watch import watching
+from wbscope.lab import gitsteps
 from wbscope.lab.gitsteps import Builds, Repository
 from wbscope.lab.setup import Kernel
 
@@ -254,7 +256,9 @@ def interrupt(*_):
 
 import signal
 signal.signal(signal.SIGTERM, interrupt)
-folder, commit, build = sys.argv[1:]
+folder, commit, build, patience = sys.argv[1:]
+gitsteps._GRACE_SECONDS = float(patience)
+watch._GRACE_SECONDS = 0.1
 repository = Repository(Path(folder))
 try:
     with watching(lambda error: 1), repository.as_it_was():
@@ -270,23 +274,31 @@ def test_a_signal_ends_the_build_before_the_checkout(
     series: _Sources, number: signal.Signals
 ) -> None:
     """Its children, too, that take their time; and git is slow to put the sources back."""
+    beside = series.folder.parent
     (series.folder / ".git/hooks").mkdir(exist_ok=True)
     hook = series.folder / ".git/hooks/post-checkout"
-    hook.write_text("#!/bin/sh\nsleep 1\n")
-    before = series.checked_out
-    build = "(trap 'sleep 0.5; rm object; exit' TERM; touch object; sleep 60 & wait) & wait"
+    hook.write_text(
+        f"#!/bin/sh\n[ -e {beside}/begun ] || exit 0\n[ -e object ] && touch {beside}/early\n"
+        f"touch {beside}/back\nuntil [ -e {beside}/go ]; do sleep 0.02; done\n"
+        "sleep 1  # ten times what a command has that does not hold signals\n"
+    )
     hook.chmod(0o755)
-    command = [sys.executable, "-c", _BUILDING, str(series.folder), series.commits[2], build]
+    before = series.checked_out
+    build = (
+        "(trap 'sleep 0.5; rm object; exit' TERM;"
+        f" touch object {beside}/begun; sleep {GUARD_SECONDS} & wait) & wait"
+    )
+    words = [str(series.folder), series.commits[2], build, str(GUARD_SECONDS)]
+    command = [sys.executable, "-c", _BUILDING, *words]
     with subprocess.Popen(command, start_new_session=True) as started:
-        deadline = time.monotonic() + 20
-        while not (series.folder / "object").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert (series.folder / "object").exists()
+        wait_until((beside / "begun").exists, "the build")
         assert series.git("rev-parse", "HEAD") == series.commits[2]
         started.send_signal(number)
-        time.sleep(1)
+        wait_until((beside / "back").exists, "the checkout")
         started.send_signal(number)  # the impatient
-        assert started.wait(30) == 130
+        (beside / "go").touch()
+        assert started.wait(GUARD_SECONDS) == 130
+    assert not (beside / "early").exists()
     assert not (series.folder / "object").exists()
     assert series.checked_out == before
 
