@@ -11,6 +11,7 @@ import pytest
 from support.faults import Place
 from support.foreign import foreign_files, snapshot
 from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS
 
 _GATE = "throttle_summary.pause_p99_ns <= 100s"
 # Words of each command; it runs in the folder and names what it writes there.
@@ -58,7 +59,7 @@ def test_foreign_files_survive(place: Place, folder: Path, name: str) -> None:
         env=dict(os.environ, WBSCOPE_CACHE_DIR=str(folder), HOME=str(folder)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=GUARD_SECONDS,
         check=False,
     )
     codes = {"open": (5,), "doctor": (0, 5), "compare": (0, 4), "gate": (0, 4)}

@@ -7,19 +7,23 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.faults import EARLIER, Place, memory_disk
+from support.progress import Steps, catches, waits_in
 from support.tools import ingester_path, require_program, wbscope_path
+from support.waits import wait_until
 
 _SEED = 43
 _CHANGES = 12
+# Where the kernel has a program that opens a FIFO without a writer.
+_WAITING = ("wait_for_partner", "fifo_open")
 
 
 def _commands(place: Place) -> list[list[str]]:
@@ -178,8 +182,11 @@ def test_stream_without_a_writer_can_be_stopped(place: Place, tmp_path: Path) ->
     os.mkfifo(stream)
     command = [str(ingester_path()), "records", str(stream), "--trace", str(place.source)]
     process = place.start([*command, "-o", str(place.output), "--force"])
-    time.sleep(0.3)
-    assert process.poll() is None  # it waits
+    wait_until(
+        lambda: catches(process.pid, signal.SIGTERM) or process.poll() is not None, "it begins"
+    )
+    wait_until(lambda: waits_in(process.pid, *_WAITING) or process.poll() is not None, "it waits")
+    assert process.poll() is None
     process.terminate()
     place.check(place.finish(process), [130])
 
@@ -232,16 +239,15 @@ def test_source_changes_while_it_is_read(
     place: Place, recorded_bytes: bytes, change: Callable[[Path, int, random.Random], None]
 ) -> None:
     chance = random.Random(_SEED)
-    begin = time.monotonic()
+    steps = place.steps(place.ingester("--json-lines"))
     first = place.run(place.ingester("--json-lines"))
     place.check(first, [0])
-    longest = time.monotonic() - begin
     whole = json.loads(first.stderr.splitlines()[-1])["events_count"]
     place.reset()
     for number in range(_CHANGES):
         place.source.write_bytes(recorded_bytes)
         process = place.start(place.ingester("--json-lines"), stdin=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0, longest))
+        Steps(process).reach(chance.randint(0, steps))
         change(place.source, len(recorded_bytes), chance)
         ended = place.finish(process)
         said = [json.loads(line) for line in ended.stderr.splitlines()]

@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
+from .progress import Steps
 from .tools import ingester_path, wbscope_path
+from .waits import GUARD_SECONDS
 
 __all__ = ["EARLIER", "Place", "memory_disk"]
 
 EARLIER = b"an earlier result"
-_SECONDS = 30
 
 
 @dataclass
@@ -63,16 +64,24 @@ class Place:
     def finish(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         """Wait for the end; a process that hangs is killed and fails the test."""
         try:
-            out, err = process.communicate(timeout=_SECONDS)
+            out, err = process.communicate(timeout=GUARD_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            pytest.fail(f"{process.args!r} did not end in {_SECONDS} s")
+            pytest.fail(f"{process.args!r} did not end")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def run(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """Start it and wait for its end."""
         return self.finish(self.start(command, **options))
+
+    def steps(self, command: Sequence[str]) -> int:
+        """All that a whole run of it takes: what moments are drawn from."""
+        process = self.start(command)
+        made = Steps(process).whole()
+        self.check(self.finish(process), [0])
+        self.reset()
+        return made
 
     def check(
         self,
