@@ -19,8 +19,10 @@ import pyarrow
 import pytest
 import wbscope
 from pyarrow import parquet
+from support.waits import GUARD_SECONDS
+from wbscope import Notice, Result
 from wbscope.base.errors import InputError, InternalError, SetupError
-from wbscope.base.result import Notice, Result, typed_columns
+from wbscope.base.result import typed_columns
 from wbscope.library.sqlfile import Column
 
 Cli = Callable[..., Any]
@@ -188,7 +190,7 @@ def test_parquet_file(cli: Cli, database: Path, tmp_path: Path) -> None:
 
 def test_parquet_to_a_pipe(start: Callable[..., subprocess.Popen[bytes]], database: Path) -> None:
     process = start("query", "throttle_by_task", database, "--parquet", "-")
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0
     assert parquet.read_table(io.BytesIO(out)).column("tid").to_pylist() == [11, 13]
 
