@@ -13,6 +13,7 @@ import pytest
 from support.cli import Wbscope
 from support.forkserver import run_forked_on
 from support.runs import REPOSITORY, example
+from support.waits import GUARD_SECONDS
 from wbscope.cli.colours import coloured, keeps_colours
 from wbscope.cli.verbs import VERBS
 
@@ -71,7 +72,8 @@ def shown(wbscope: Wbscope, words: tuple[str, ...], folder: Path, **more: str) -
     reader.start()
     code = run_forked_on(Path(os.ttyname(slave)), words, folder, environment)
     os.close(slave)
-    reader.join(timeout=120)
+    reader.join(GUARD_SECONDS)
+    assert not reader.is_alive()
     os.close(master)
     return bytes(seen), code
 

@@ -12,13 +12,12 @@ from pathlib import Path
 import pexpect
 import pytest
 from support.tools import require_program
+from support.waits import GUARD_SECONDS
 from wbscope.cli.completing import answer
 from wbscope.cli.main import main, program
 from wbscope.cli.verbs import VERBS
 from wbscope.library.library import load_library
 from wbscope.render.schemas import schema_of
-
-_WAIT_S = 30
 
 
 def _words(*words: str) -> list[str]:
@@ -178,7 +177,7 @@ def test_in_the_shell(shell: str, named: Path, tmp_path: Path) -> None:
         start,
         env=environment,
         encoding="utf-8",
-        timeout=_WAIT_S,
+        timeout=GUARD_SECONDS,
         dimensions=(40, 400),
         use_poll=True,
     )

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ import pyarrow
 import pytest
 from support.runs import REPOSITORY, example
 from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.run import archives, unpacking
 
 Cli = Callable[..., Any]
@@ -294,13 +294,9 @@ def test_killed_while_stdin_comes(cli: Cli, tmp_path: Path, number: int) -> None
     ) as process:  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(TRACE.read_bytes())
-        end = time.monotonic() + 60
-        while not any(path.is_file() for path in left(tmp_path)) and time.monotonic() < end:
-            time.sleep(0.05)
-            if any(path.name == "stdin" for path in tmp_path.rglob("*")):
-                break
+        wait_until(lambda: any(path.name == "stdin" for path in tmp_path.rglob("*")), "its file")
         process.send_signal(number)
-        process.wait(60)
+        process.wait(GUARD_SECONDS)
     if number == signal.SIGKILL:  # nobody can clean up behind it but the next one
         assert left(tmp_path) != []
         ran = piped(tmp_path, TRACE.read_bytes(), "query", "throttle_by_task", "-", "--json")
@@ -344,6 +340,6 @@ def test_junk_is_not_read_to_its_end(cache: Path, data: bytes, said: bytes) -> N
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         process.stdin = None
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=GUARD_SECONDS)
     assert (process.returncode, said in err) == (3, True), err
     assert left(cache) == []

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
 from wbscope.record import elsewhere, finish, folders, remote, tracefs
 
@@ -136,7 +137,7 @@ def test_command_of_any_bytes(tmp_path: Path, start: Callable[..., Any]) -> None
     name = b"a\xffb"
     options = ("--profile", "custom", "-e", "block", "-o", tmp_path / "run")
     words = (*options, "--", "dd", os.fsdecode(b"of=" + name))
-    printed, said = start("record", "--print", *words).communicate(timeout=60)
+    printed, said = start("record", "--print", *words).communicate(timeout=GUARD_SECONDS)
     assert said == b""
     assert b"of=" + name in printed
     ssh = tmp_path / "ssh"
@@ -144,7 +145,9 @@ def test_command_of_any_bytes(tmp_path: Path, start: Callable[..., Any]) -> None
                    f" printf '%s\\n' \"$line\"; done > {tmp_path}/sent\nexit 7\n")  # fmt: skip
     ssh.chmod(0o755)
     env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}")
-    _, said = start("record", "--remote", "board", *words, env=env).communicate(timeout=60)
+    _, said = start("record", "--remote", "board", *words, env=env).communicate(
+        timeout=GUARD_SECONDS
+    )
     assert b"error[remote-failed]: --remote board: the script ended with 7" in said
     assert b"of=" + name in (tmp_path / "sent").read_bytes()
 

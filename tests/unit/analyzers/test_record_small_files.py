@@ -6,10 +6,10 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from support.waits import wait_until
 from wbscope.record import small_files
 from wbscope.record.past_cache import DirectFile
 from wbscope.record.small_files import SmallFiles
@@ -43,9 +43,7 @@ def test_written_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     files.start()
     files.append("file", "line\n")
     files.put("call", lambda: told.append(1))
-    deadline = time.monotonic() + 20
-    while not told and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: told, "the call after the line")
     assert (tmp_path / "file").read_bytes().rstrip(b"\0") == b"line\n"
     files.finish()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
 from wbscope.record import small_files, task_io
 from wbscope.record.task_io import FILE, TaskIo, add_living, living_threads
@@ -264,7 +265,7 @@ class _Exits(_Listener):
         self.told = threading.Event()
         _Listener.messages = (message,)
         os.write(self._other, b".")
-        assert self.told.wait(10)
+        assert self.told.wait(GUARD_SECONDS)
 
     def read(self) -> Iterator[bytes]:
         if _Listener.messages:

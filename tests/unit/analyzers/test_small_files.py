@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.runs import example
 from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS
 from wbscope.base.smallfile import read_small
 
 RUN = str(example("four-equal-writers").folder)
@@ -33,7 +34,7 @@ def _ask(words: Sequence[str], stdin: str = "/dev/null") -> subprocess.Completed
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=GUARD_SECONDS,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
         )
 
