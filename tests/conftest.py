@@ -16,6 +16,7 @@ import pytest
 from support.choice import CASES, PARTS, Case, Commit, chosen, commit_of, pairwise
 from support.cli import Wbscope
 from support.costs import Costs
+from support.once import Once
 
 _TESTS = Path(__file__).parent
 # What --quick keeps of the cases of one test function, by folder: every function is run, on fewer
@@ -161,6 +162,12 @@ def _case_id(item: pytest.Item) -> str:
 
 
 @pytest.fixture(scope="session")
-def wbscope(tmp_path_factory: pytest.TempPathFactory) -> Wbscope:
-    """The command under test, with an empty cache."""
-    return Wbscope(tmp_path_factory.mktemp("cache"))
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """What all workers share."""
+    return Once(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def wbscope(once: Once) -> Wbscope:
+    """The command under test, with a cache that is empty when the tests begin."""
+    return Wbscope(once.folder("cache"))

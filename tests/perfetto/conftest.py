@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from support.once import Once
 from support.perfetto_engine import PerfettoEngine
 from support.pftrace import Event, events_of
 from support.runs import REPOSITORY, RecordedRun, drawn_runs, example, part_of
 from support.timeline import Wanted, timeline_views, wanted_timeline
 from support.tools import missing
-from support.twins import Twin, make_twin
+from support.twins import Twin, make_twin, twin_in
 from wbscope.perfetto.find import wasm_engine
 
 MakeTwin = Callable[[str], Twin]
@@ -43,6 +45,11 @@ LONG_BYTES = (2 if os.environ.get("WBSCOPE_QUICK") else 3) << 20
 PART_SECONDS = (6, 9)
 
 
+def _name(run: RecordedRun) -> str:
+    """Of two runs in folders of the same name one is a part."""
+    return "-".join(run.folder.parts[-2:])
+
+
 @pytest.fixture(scope="session")
 def engine_is_there() -> None:
     if wasm_engine() is None:
@@ -50,14 +57,17 @@ def engine_is_there() -> None:
 
 
 @pytest.fixture(scope="session")
-def shortened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RecordedRun], RecordedRun]:
+def shortened(once: Once) -> Callable[[RecordedRun], RecordedRun]:
     """The run, or a part of it when it is long."""
 
     @cache
     def make(run: RecordedRun) -> RecordedRun:
         if run.trace.stat().st_size < LONG_BYTES:
             return run
-        return part_of(run, PART_SECONDS, tmp_path_factory.mktemp("part") / str(run))
+        folder = once.made(
+            f"part-{run}", lambda folder: part_of(run, PART_SECONDS, folder / str(run))
+        )
+        return RecordedRun(folder / str(run))
 
     return make
 
@@ -68,15 +78,15 @@ def short_example(shortened: Callable[[RecordedRun], RecordedRun]) -> Example:
 
 
 @pytest.fixture(scope="session")
-def every_event(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
+def every_event(wbscope: Wbscope, once: Once) -> FromRun:
     """Makes the database of a run's trace.dat, once."""
 
-    @cache
     def make(run: RecordedRun) -> Path:
-        database = tmp_path_factory.mktemp("recorded") / f"{run}.db"
-        done = wbscope.run("ingest", run.folder, "-o", database, "--all")
-        assert done.returncode == 0, done.stderr
-        return database
+        def ingest(folder: Path) -> None:
+            done = wbscope.run("ingest", run.folder, "-o", folder / f"{run}.db", "--all")
+            assert done.returncode == 0, done.stderr
+
+        return once.made(f"all-of-{_name(run)}", ingest) / f"{run}.db"
 
     return make
 
@@ -87,15 +97,16 @@ def twin_of(
     short_example: Example,
     every_event: FromRun,
     wbscope: Wbscope,
-    tmp_path_factory: pytest.TempPathFactory,
+    once: Once,
 ) -> MakeTwin:
-    made: dict[str, Twin] = {}
-
     def make(name: str) -> Twin:
-        if name not in made:
-            run = short_example(name)
-            made[name] = make_twin(run, every_event(run), wbscope, tmp_path_factory.mktemp(name))
-        return made[name]
+        run = short_example(name)
+        database = every_event(run)
+        folder = once.made(
+            f"twin-{name}",
+            lambda folder: make_twin(run, database, wbscope, folder),
+        )
+        return twin_in(folder, run, database)
 
     return make
 
@@ -121,15 +132,15 @@ def few_events(every_event: FromRun) -> list[Event]:
 
 
 @pytest.fixture(scope="session")
-def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
+def converted(wbscope: Wbscope, once: Once) -> FromRun:
     """Makes a run's trace a Perfetto trace, once."""
 
-    @cache
     def make(run: RecordedRun) -> Path:
-        trace = tmp_path_factory.mktemp("converted") / f"{run}.pftrace"
-        done = wbscope.run("convert", run.folder, "-o", trace)
-        assert done.returncode == 0, done.stderr
-        return trace
+        def convert(folder: Path) -> None:
+            done = wbscope.run("convert", run.folder, "-o", folder / f"{run}.pftrace")
+            assert done.returncode == 0, done.stderr
+
+        return once.made(f"converted-{_name(run)}", convert) / f"{run}.pftrace"
 
     return make
 
@@ -138,21 +149,26 @@ def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Fro
 def timeline_of(
     shortened: Callable[[RecordedRun], RecordedRun],
     wbscope: Wbscope,
-    tmp_path_factory: pytest.TempPathFactory,
+    once: Once,
 ) -> Callable[[RecordedRun], tuple[RecordedRun, Path, Path, Wanted]]:
     """Makes a run's database and timeline, once."""
 
     @cache
     def make(whole: RecordedRun) -> tuple[RecordedRun, Path, Path, Wanted]:
         run = shortened(whole)
-        folder = tmp_path_factory.mktemp("timeline")
-        database, file = folder / "run.db", folder / "run.pftrace"
-        for command in (["ingest"], ["timeline", "--no-events"]):
-            output = file if "timeline" in command else database
-            done = wbscope.run(*command, run.folder, "-o", output)
-            assert done.returncode == 0, done.stderr
-        views = timeline_views(REPOSITORY / "sql")
-        return run, database, file, wanted_timeline(wbscope, database, run.folder, views)
+
+        def draw(folder: Path) -> None:
+            for command in (["ingest"], ["timeline", "--no-events"]):
+                output = folder / ("run.pftrace" if "timeline" in command else "run.db")
+                done = wbscope.run(*command, run.folder, "-o", output)
+                assert done.returncode == 0, done.stderr
+            views = timeline_views(REPOSITORY / "sql")
+            wanted = wanted_timeline(wbscope, folder / "run.db", run.folder, views)
+            (folder / "wanted").write_bytes(pickle.dumps(wanted))
+
+        folder = once.made(f"timeline-{_name(run)}", draw)
+        wanted = pickle.loads((folder / "wanted").read_bytes())
+        return run, folder / "run.db", folder / "run.pftrace", wanted
 
     return make
 

@@ -14,7 +14,7 @@ from .pftrace import TraceBuilder, bytes_field, events_of
 from .runs import RecordedRun
 from .sysstats import sample_packets, samples_of
 
-__all__ = ["Twin", "add_samples", "builder_of", "make_twin"]
+__all__ = ["Twin", "add_samples", "builder_of", "make_twin", "twin_in"]
 
 _NOT_COPIED = ("trace.dat", "README.md")
 
@@ -62,11 +62,16 @@ def make_twin(run: RecordedRun, recorded_db: Path, wbscope: Wbscope, folder: Pat
     for path in run.folder.iterdir():
         if path.name not in _NOT_COPIED:
             shutil.copy(path, folder)
-    twin = Twin(run.folder, folder, recorded_db, folder / "all.db")
+    twin = twin_in(folder, run, recorded_db)
     builder_of(twin.recorded_db).write(twin.trace, events_of(twin.recorded_db))
     done = wbscope.run("ingest", twin.folder, "-o", twin.perfetto_db, "--all")
     assert done.returncode == 0, done.stderr
     return twin
+
+
+def twin_in(folder: Path, run: RecordedRun, recorded_db: Path) -> Twin:
+    """What make_twin has made there."""
+    return Twin(run.folder, folder, recorded_db, folder / "all.db")
 
 
 def add_samples(trace: Path, database: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.loaded import LoadedRun, same_value
+from support.once import Once
 from support.raw_report import RawReport
 from support.tools import ingester_path, run
 
@@ -47,11 +48,13 @@ def report(name: str) -> RawReport:
 
 
 @pytest.fixture(scope="session")
-def loaded(name: str, tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
-    database = tmp_path_factory.mktemp(name) / "run.db"
-    result = run([ingester_path(), "sqlite", TRACES / name / "trace.dat", "--all", "-o", database])
-    assert result.returncode == 0, result.stderr
-    return LoadedRun(database)
+def loaded(name: str, once: Once) -> LoadedRun:
+    def ingest(folder: Path) -> None:
+        command = [ingester_path(), "sqlite", TRACES / name / "trace.dat", "--all"]
+        result = run([*command, "-o", folder / "run.db"])
+        assert result.returncode == 0, result.stderr
+
+    return LoadedRun(once.made(f"recording-{name}", ingest) / "run.db")
 
 
 def test_the_machine_is_known(name: str, report: RawReport, loaded: LoadedRun) -> None:
