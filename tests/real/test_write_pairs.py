@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from hypothesis import strategies as st
 from support.formats import build_format
 from support.kernel_events import formats
+from support.properties import for_all
 from support.tracedat import Buffer, Trace
 from wbscope.library.library import load_library
 from wbscope.run.ingested import ingest
@@ -33,7 +35,7 @@ _COPY_ENDS = (
 )
 _COLUMNS = "seq, ts, end_ts, tid, what, is_write, fd, written_bytes, cut"
 _START_NS = 10_000_000_000
-_LONG = 5  # a seed of 399 events
+_LONG = 399
 _STEP_NS = 1000
 
 Event = tuple[int, int, int, str, bool, int]  # seq, ts, tid, call, whether it returns, fd or result
@@ -41,19 +43,38 @@ Row = tuple[object, ...]
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def random_events(seed: int) -> list[Event]:
-    rng = random.Random(seed)
-    inside: dict[tuple[int, str], bool] = defaultdict(lambda: rng.random() < 0.5)
+_STEP = st.tuples(
+    st.sampled_from((11, 12, 13, 4_194_303)),  # tid
+    st.sampled_from([*_CALLS, "write"]),
+    st.booleans(),  # whether the task's first event of this call is its return
+    st.sampled_from([False] * 9 + [True]),  # whether the next one is lost
+    st.integers(1, 99),  # fd or result
+)
+# Few that are shown, many that are mixed.
+_STEPS = st.lists(_STEP, min_size=1, max_size=20) | st.lists(_STEP, min_size=60, max_size=200)
+
+
+def events_of(steps: list[tuple[int, str, bool, bool, int]]) -> list[Event]:
+    """Calls of a task begin and end in turns, but for what is lost."""
+    inside: dict[tuple[int, str], bool] = {}
     events = []
-    for seq in range(1, rng.choice((2, 30, 400))):
-        tid = rng.choice((11, 12, 13, 4_194_303))
-        call = rng.choice([*_CALLS, "write"])
-        is_end = inside[tid, call] = not inside[tid, call]
-        if rng.random() < 0.1:
-            inside[tid, call] = not is_end  # the next one is lost
-        value = rng.randrange(1, 100)
-        events.append((seq, _START_NS + seq * _STEP_NS, tid, call, not is_end, value))
+    for seq, (tid, call, begins_inside, is_lost, value) in enumerate(steps, 1):
+        is_end = inside.get((tid, call), begins_inside)
+        inside[tid, call] = is_end == is_lost
+        events.append((seq, _START_NS + seq * _STEP_NS, tid, call, is_end, value))
     return events
+
+
+def many_events() -> list[Event]:
+    chance = random.Random(5)
+    tids, calls = (11, 12, 13, 4_194_303), [*_CALLS, "write"]
+    return events_of(
+        [
+            (chance.choice(tids), chance.choice(calls), chance.random() < 0.5,
+             chance.random() < 0.1, chance.randrange(1, 100))
+            for _ in range(_LONG)
+        ]
+    )  # fmt: skip
 
 
 def recorded(
@@ -115,11 +136,13 @@ def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
             yield seq, begin, end_ts, tid, call, is_write, fd, written, cut
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_pairs_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
-    events = random_events(seed)
-    lost_at = random.Random(seed).choice((None, len(events) // 2 + 1))
-    trace = recorded(events, tmp_path / "trace.dat", lost_at)
+@for_all(60, events=_STEPS.map(events_of), lost_at=st.none() | st.integers(1, 200))
+def test_pairs_are_those_of_a_walk(
+    events: list[Event], lost_at: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if lost_at is not None:
+        lost_at = min(lost_at, len(events))
+    trace = recorded(events, tmp_path_factory.mktemp("pairs") / "trace.dat", lost_at)
     with wbscope.open(trace) as run:
         gaps = [row[0] for row in run.sql("SELECT ts FROM lost_events").rows]
         found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
@@ -127,16 +150,17 @@ def test_pairs_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
     assert found == sorted(walked(events, gaps[0] if gaps else None), key=repr)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_pairs_of_a_text_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
-    events = random_events(seed)
-    with wbscope.open(written(events, tmp_path / "trace.txt")) as run:
+@for_all(60, events=_STEPS.map(events_of))
+def test_pairs_of_a_text_are_those_of_a_walk(
+    events: list[Event], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with wbscope.open(written(events, tmp_path_factory.mktemp("pairs") / "trace.txt")) as run:
         found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
     assert found == sorted(walked(events, None), key=repr)
 
 
 def test_plain_sqlite_finds_the_same(tmp_path: Path) -> None:
-    events = random_events(_LONG)
+    events = many_events()
     database = tmp_path / "run.db"
     ingest(find_source(str(recorded(events, tmp_path / "trace.dat"))), database, load_library())
     with closing(sqlite3.connect(database)) as connection:
@@ -149,7 +173,7 @@ def test_plain_sqlite_finds_the_same(tmp_path: Path) -> None:
 )
 def test_ends_can_be_in_different_instances(tmp_path: Path, ends: Ends) -> None:
     """Of each event the first buffer that has it is taken; seq counts all."""
-    events = random_events(_LONG)
+    events = many_events()
     with wbscope.open(recorded(events, tmp_path / "trace.dat", None, ends)) as run:
         rows = run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows
     found = sorted((tuple(row[1:]) for row in rows), key=repr)
@@ -158,7 +182,7 @@ def test_ends_can_be_in_different_instances(tmp_path: Path, ends: Ends) -> None:
 
 def test_a_file_without_the_links_answers_too(tmp_path: Path) -> None:
     """As older versions wrote it."""
-    events = random_events(_LONG)
+    events = many_events()
     database = tmp_path / "run.db"
     ingest(find_source(str(recorded(events, tmp_path / "trace.dat"))), database, load_library())
     with closing(sqlite3.connect(database)) as connection:

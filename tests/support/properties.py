@@ -47,6 +47,7 @@ _PROFILE = settings(
     deadline=None,  # no test knows how fast the machine is
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
     print_blob=True,
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow],
 )
 # Hypothesis likes numbers of the modules that are loaded, which are others after other tests: the
