@@ -19,10 +19,11 @@ from support.progress import Steps, catches, wait_for_group, waits_in
 from support.waits import wait_until
 
 _SEED = 41
-_QUICK = bool(os.environ.get("WBSCOPE_QUICK"))  # of make check
+_BLOCK = 20  # kills of one test
 _KILLS = {"ingester": 160, "wbscope": 40}  # that met a living process
 _TRIES_FOR_A_KILL = 4
 _STOPS = {"ingester": 24, "wbscope": 8}
+_BLOCKS = [(which, first) for which, count in _KILLS.items() for first in range(0, count, _BLOCK)]
 
 
 def _command(place: Place, which: str) -> list[str]:
@@ -36,15 +37,15 @@ def _wait_for_begin(process: subprocess.Popen[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("which", _KILLS)
-def test_kill_at_random_moments(place: Place, which: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("which", "first"), _BLOCKS)
+def test_kill_at_random_moments(place: Place, which: str, first: int) -> None:
     """One that comes too late changes nothing: there is another one."""
-    chance = random.Random(_SEED)
+    chance = random.Random(_SEED + first)
     whole = place.steps(_command(place, which))
     killed = left = 0
-    wanted = 4 if _QUICK else _KILLS[which]
-    for number in range(wanted * _TRIES_FOR_A_KILL):
-        if killed == wanted:
+    for number in range(_BLOCK * _TRIES_FOR_A_KILL):
+        if killed == _BLOCK:
             break
         process = place.start(_command(place, which))
         if Steps(process).reach(chance.randint(0, whole)):
@@ -59,7 +60,7 @@ def test_kill_at_random_moments(place: Place, which: str) -> None:
         left += len(names) > 1
         place.reset()
     assert killed > 0
-    assert left > 0 or _QUICK  # else the next lines show nothing
+    assert left > 0  # else the next lines show nothing
     wait_for_group(process.pid)
     place.check(place.run(_command(place, which)), [0])
 
@@ -80,12 +81,13 @@ def test_kill_of_the_front_end_alone(place: Place, which: str) -> None:
     place.check(place.run(place.wbscope()), [0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("which", _STOPS)
 def test_stop_at_random_moments(place: Place, which: str, number: signal.Signals) -> None:
     chance = random.Random(_SEED)
     whole = place.steps(_command(place, which))
-    for _ in range(2 if _QUICK else _STOPS[which]):
+    for _ in range(_STOPS[which]):
         process = place.start(_command(place, which))
         Steps(process).reach(chance.randint(0, whole))
         if which == "wbscope" and number == signal.SIGINT:
