@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.lab import emulator, guest, initrd, places, programs
 from wbscope.lab.kernels import Image
@@ -146,8 +146,11 @@ def test_samples_end_with_the_workload(tmp_path: Path, shell: tuple[str, ...], e
     if shutil.which(shell[0]) is None:
         pytest.skip("no busybox")
     (tmp_path / "out").mkdir()
-    sampling = "sample 0.1 /proc/loadavg\nsample 0.1 /proc/uptime\nsleep 0.5\nwait"
-    text = f"{_SHELL.read_text()}\n{sampling}\n{end}\n"
+    sampling = "sample 0.1 /proc/loadavg\nsample 0.11 /proc/uptime"
+    begun = '[ -s "$OUT/proc_loadavg.samples" ] && [ -s "$OUT/proc_uptime.samples" ]'
+    counted = 'sleep() { echo "$1" >> "$OUT/sleeps"; command sleep "$1"; }'
+    parts = [_SHELL.read_text(), counted, sampling, f"until {begun}; do sleep 0.02; done", "wait"]
+    text = "\n".join([*parts, end, ""])
     env = dict(os.environ, OUT=str(tmp_path / "out"), WBSCOPE_MARK=str(tmp_path))
     done = subprocess.run(
         [*shell, "-s"],
@@ -156,15 +159,13 @@ def test_samples_end_with_the_workload(tmp_path: Path, shell: tuple[str, ...], e
         text=True,
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=GUARD_SECONDS,
     )
     assert done.returncode == (3 if end == "exit 3" else -9), done.stderr
     sampled = (tmp_path / "out/proc_loadavg.samples").read_text()
-    assert 1 <= sampled.count("# uptime=") <= 5
-    deadline = time.monotonic() + 5
-    while _running(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _running(tmp_path)
+    wait_until(lambda: not _running(tmp_path), "the end of the samplers")
+    slept = (tmp_path / "out/sleeps").read_text().splitlines().count("0.1")
+    assert 1 <= sampled.count("# uptime=") <= slept
 
 
 def _running(mark: Path) -> list[str]:
@@ -192,7 +193,8 @@ def test_why_a_guest_stopped(console: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("qemu", "works"), [("exit 0", True), ("exit 1", False), ("exec sleep 30", False)]
+    ("qemu", "works"),
+    [("exit 0", True), ("exit 1", False), (f"exec sleep {GUARD_SECONDS}", False)],
 )
 def test_kvm_has_to_bring_a_kernel_to_its_end(
     qemu: str, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,5 +203,5 @@ def test_kvm_has_to_bring_a_kernel_to_its_end(
     program.write_text(f"#!/bin/sh\n{qemu}\n")
     program.chmod(0o755)
     monkeypatch.setattr(os, "access", lambda *_: True)
-    monkeypatch.setattr(emulator, "_TRY_SECONDS", 5.0 if works else 0.5)
+    monkeypatch.setattr(emulator, "_TRY_SECONDS", 0.1 if "sleep" in qemu else GUARD_SECONDS)
     assert emulator._has_kvm(str(program), "q35", tmp_path / "vmlinuz") is works
