@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from support.runs import REPOSITORY, example
 from support.shortlink import long_link
 from support.tools import wbscope_path
 from support.uiport import free_ui_port
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.viewer.deeplink import PORT
 from wbscope.viewer.server import HOST
 
@@ -62,7 +62,7 @@ def link_of(process: subprocess.Popen[str]) -> dict[str, list[str]]:
 
 def load(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"Origin": UI})
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=GUARD_SECONDS) as response:
         data: bytes = response.read()
         return data
 
@@ -88,7 +88,7 @@ def test_ends_when_the_trace_is_loaded(wbscope: Wbscope, run: Path, tmp_path: Pa
         (url,) = asked["url"]
         assert url.endswith("/four-equal-writers.pftrace")
         assert len(load(url)) == (tmp_path / "run.pftrace").stat().st_size
-        rest, told = process.communicate(timeout=20)
+        rest, told = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0
     assert rest == ""
     assert told.splitlines()[-1] == "loaded"
@@ -107,7 +107,7 @@ def test_commands_are_of_this_run(wbscope: Wbscope, run: Path) -> None:
 
 def test_ends_when_nobody_comes(wbscope: Wbscope, run: Path) -> None:
     with opened(wbscope, run, "--no-browser", "--wait", "200ms") as process:
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 5
     assert "error[not-loaded]" in told
     assert "no browser has loaded the trace in 200ms" in told
@@ -119,7 +119,7 @@ def test_ctrl_c(wbscope: Wbscope, run: Path, number: signal.Signals) -> None:
     with opened(wbscope, run, "--no-browser") as process:
         link_of(process)
         process.send_signal(number)
-        _, told = process.communicate(timeout=20)
+        _, told = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 130
     assert told.splitlines()[-1] == "interrupted"
 
@@ -129,18 +129,21 @@ def test_ctrl_c_is_how_a_local_ui_ends(wbscope: Wbscope, run: Path) -> None:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=wbscope.env
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        link = long_link(process.stdout.readline().strip())
-        (url,) = parse_qs(link.partition("?")[2])["url"]
-        parts = urlsplit(url)
-        assert link.startswith(f"http://{parts.netloc}/#!/?url=")
-        request = urllib.request.Request(url, headers={"Sec-Fetch-Site": "same-origin"})
-        urllib.request.urlopen(request, timeout=30).read()
-        while not (line := process.stderr.readline()).startswith("loaded"):
-            assert line
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            link = long_link(process.stdout.readline().strip())
+            (url,) = parse_qs(link.partition("?")[2])["url"]
+            parts = urlsplit(url)
+            assert link.startswith(f"http://{parts.netloc}/#!/?url=")
+            request = urllib.request.Request(url, headers={"Sec-Fetch-Site": "same-origin"})
+            urllib.request.urlopen(request, timeout=GUARD_SECONDS).read()
+            while not (line := process.stderr.readline()).startswith("loaded"):
+                assert line
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=GUARD_SECONDS)
+        finally:
+            process.kill()
     assert process.returncode == 0
 
 
@@ -153,14 +156,11 @@ def test_starts_the_browser(wbscope: Wbscope, run: Path, tmp_path: Path) -> None
     browser.chmod(0o755)
     with opened(wbscope, run, BROWSER=f"{browser} %s") as process:
         (url,) = link_of(process)["url"]
-        until = time.monotonic() + 20
-        while not (tmp_path / "link").exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until((tmp_path / "link").exists, "the browser")
         link = long_link((tmp_path / "link").read_text())
         assert parse_qs(link.partition("?")[2])["url"] == [url]
         load(url)
-        process.communicate(timeout=20)
+        process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0
 
 
@@ -175,7 +175,7 @@ def test_without_a_browser(
     with opened(wbscope, run, **variables, PATH="/nonexistent") as process:
         (url,) = link_of(process)["url"]
         load(url)
-        _, notes = process.communicate(timeout=20)
+        _, notes = process.communicate(timeout=GUARD_SECONDS)
     assert told in notes
     assert process.returncode == 0
 
@@ -187,7 +187,7 @@ def test_the_long_link(wbscope: Wbscope, run: Path) -> None:
         link = process.stdout.readline().strip()
         assert link.startswith(f"{UI}/#!/?url=")
         load(parse_qs(link.partition("?")[2])["url"][0])
-        process.communicate(timeout=20)
+        process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0
 
 
@@ -195,7 +195,7 @@ def test_quiet(wbscope: Wbscope, run: Path) -> None:
     """The link alone; the warning about the port is none of the notes."""
     with opened(wbscope, run, "-q") as process:
         load(link_of(process)["url"][0])
-        rest, told = process.communicate(timeout=20)
+        rest, told = process.communicate(timeout=GUARD_SECONDS)
     assert (process.returncode, rest) == (0, "")
     assert [line.partition(":")[0] for line in told.splitlines()] == ["warning[other-port]"]
 
@@ -214,7 +214,7 @@ def test_the_document(wbscope: Wbscope, run: Path, options: tuple[str, ...]) -> 
         assert row["trace"] in parse_qs(row["link"].partition("?")[2])["url"]
         assert long_link(row["short_link"]) == row["link"]
         load(row["trace"])
-        rest, told = process.communicate(timeout=20)
+        rest, told = process.communicate(timeout=GUARD_SECONDS)
     assert (process.returncode, rest, told) == (0, "", "")
 
 
@@ -255,7 +255,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
     def kept() -> dict[str, int]:
         with opened(wbscope, run, "--no-browser", **options) as process:
             load(link_of(process)["url"][0])
-            process.communicate(timeout=20)
+            process.communicate(timeout=GUARD_SECONDS)
         files = (tmp_path / "cache").rglob("*.pftrace")
         return {path.name: path.stat().st_ino for path in files}
 
@@ -281,6 +281,6 @@ def test_a_timeline_is_shown_as_it_is(wbscope: Wbscope, run: Path, tmp_path: Pat
         asked: dict[str, Any] = link_of(process)
         assert asked["url"][0].endswith("/was%20built.pftrace")
         assert load(asked["url"][0]) == timeline.read_bytes()
-        _, told = process.communicate(timeout=20)
+        _, told = process.communicate(timeout=GUARD_SECONDS)
     assert "shown as it is" in told
     assert process.returncode == 0

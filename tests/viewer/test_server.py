@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import http.client
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError, SetupError
 from wbscope.viewer.server import HOST, TraceServer, check_port
 from wbscope.viewer.site import find_site
@@ -41,7 +43,7 @@ def ask(
     host: str | None = "",
 ) -> Answer:
     """Header lines exactly as given; host "" is the right one, None is none."""
-    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=GUARD_SECONDS)
     path = server.path if path is None else path
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     if host is not None:
@@ -65,7 +67,7 @@ def test_the_ui_gets_the_trace(server: TraceServer) -> None:
     assert headers["cache-control"] == "no-cache"
     assert headers["content-length"] == str(len(TRACE))
     assert headers["vary"] == "Origin"
-    assert server.wait_loaded(5)
+    assert server.wait_loaded(GUARD_SECONDS)
 
 
 def test_its_name_is_the_last_part_of_the_path(server: TraceServer) -> None:
@@ -175,13 +177,16 @@ def test_half_a_trace_is_not_loaded(tmp_path: Path) -> None:
     with big.open("wb") as file:
         file.truncate(256 << 20)
     with TraceServer(big, "big.pftrace", origin=UI, port=0) as server:
+        threads = threading.active_count()
         with socket.create_connection((HOST, server.server_port)) as client:
             lines = f"GET {server.path} HTTP/1.1\r\nHost: {server.host}\r\nOrigin: {UI}\r\n\r\n"
             client.sendall(lines.encode())
             assert client.recv(1000).startswith(b"HTTP/1.0 200")
-        assert not server.wait_loaded(0.5)
+            assert threading.active_count() > threads
+        wait_until(lambda: threading.active_count() == threads, "the end of the answer")
+        assert not server.wait_loaded(0)
         assert len(ask(server, [("Origin", UI)])[2]) == 256 << 20
-        assert server.wait_loaded(5)
+        assert server.wait_loaded(GUARD_SECONDS)
 
 
 def test_the_file_of_the_start_is_served(server: TraceServer, trace: Path) -> None:
@@ -217,7 +222,7 @@ def test_the_short_path_leads_to_the_ui(server: TraceServer, headers: Headers) -
         assert "access-control-allow-origin" not in found
     assert not server.wait_loaded(0)
     assert ask(server, [("Origin", UI)])[0] == 200
-    assert server.wait_loaded(5)
+    assert server.wait_loaded(GUARD_SECONDS)
 
 
 @pytest.mark.parametrize(
