@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.choice import CASES, PARTS, Case, Commit, chosen, commit_of, pairwise
 from support.cli import Wbscope
-from support.costs import Costs
+from support.costs import SLOW, Costs
 from support.once import Once
 
 _TESTS = Path(__file__).parent
@@ -41,7 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick",
         action="store_true",
-        help="a few cases of each function, none that is marked slow",
+        help="a few cases of each function, none of those in tests/slow.txt",
+    )
+    parser.addoption(
+        "--update-slow",
+        action="store_true",
+        help="with --quick: run those, too, and write tests/slow.txt from what each takes",
     )
     parser.addoption(
         "--part",
@@ -123,10 +128,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         among = chosen(cases.values(), commit.part, frozenset(always))
         _keep(config, items, {item for item, case in cases.items() if case in among})
     if config.getoption("--quick"):
+        update = config.getoption("--update-slow")
+        slow = frozenset(() if update else SLOW.read_text(encoding="utf-8").splitlines())
         functions: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
-            if item.get_closest_marker("slow") is None:
-                functions[item.nodeid.partition("[")[0]].append(item)
+            function = item.nodeid.partition("[")[0]
+            if function.removeprefix("tests/") not in slow:
+                functions[function].append(item)
         _keep(config, items, {item for cases in functions.values() for item in _quick(cases)})
 
 

@@ -121,7 +121,6 @@ def test_unchanged_code_is_green(project: Project) -> None:
     assert "qemu-system-x86" in (job.uploads.parent / "packages").read_text()
 
 
-@pytest.mark.slow
 def test_slower_code_is_red_and_has_its_pages(project: Project) -> None:
     project.machine.records(STEADY, SLOWER, pages=True)
     job = project.github("github-workflow.yml")
@@ -147,7 +146,6 @@ def test_slower_code_is_red_and_has_its_pages(project: Project) -> None:
     assert "no page" not in job.log
 
 
-@pytest.mark.slow
 def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
     project.machine.records(WIDE, WIDE_AGAIN)
     job = project.github("github-workflow.yml")
@@ -167,7 +165,6 @@ def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
     assert suite(job.uploads / "wbscope-gate.xml")["failures"] == "0"
 
 
-@pytest.mark.slow
 def test_surely_worse_is_red(project: Project) -> None:
     project.machine.records(STEADY, A_LITTLE)
     job = project.github("github-workflow.yml")
@@ -179,7 +176,6 @@ def test_surely_worse_is_red(project: Project) -> None:
     assert suite(job.uploads / "wbscope-gate.xml")["failures"] == "1"
 
 
-@pytest.mark.slow
 def test_another_setting_is_refused_and_red(project: Project) -> None:
     project.machine.records(STEADY, AGAIN, sources=("before-2", "lower-2"))
     job = project.github("github-workflow.yml")
@@ -203,7 +199,6 @@ def test_a_run_that_left_nothing_is_red(project: Project) -> None:
     assert not (job.uploads / "wbscope-gate.xml").exists()
 
 
-@pytest.mark.slow
 def test_a_run_too_few_is_red(project: Project) -> None:
     shutil.rmtree(project.machine.recorded / "head/run-5")
     job = project.github("github-workflow.yml")
@@ -239,7 +234,6 @@ def ten(project: Project) -> Project:
     return project
 
 
-@pytest.mark.slow
 def test_the_first_job_tells_how_to_accept_a_baseline(ten: Project) -> None:
     job = ten.github("github-baseline.yml")
     assert job.result == "failure"
@@ -265,7 +259,6 @@ def test_the_first_job_tells_how_to_accept_a_baseline(ten: Project) -> None:
 # GitLab.
 
 
-@pytest.mark.slow
 def test_gitlab_unchanged_code_is_green(project: Project) -> None:
     job = project.gitlab("gitlab-ci.yml")
     assert (job.colour, job.code) == ("green", 0), job.log
@@ -277,7 +270,6 @@ def test_gitlab_unchanged_code_is_green(project: Project) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_gitlab_slower_code_is_red(project: Project) -> None:
     project.machine.records(STEADY, SLOWER)
     job = project.gitlab("gitlab-ci.yml")
@@ -287,14 +279,12 @@ def test_gitlab_slower_code_is_red(project: Project) -> None:
     assert (job.artifacts / "runs/head/run-1/trace.dat").exists()
 
 
-@pytest.mark.slow
 def test_gitlab_surely_worse_is_red(project: Project) -> None:
     project.machine.records(STEADY, A_LITTLE)
     job = project.gitlab("gitlab-ci.yml")
     assert (job.colour, job.code) == ("red", 4), job.log
 
 
-@pytest.mark.slow
 def test_gitlab_too_wide_a_spread_is_orange(project: Project) -> None:
     project.machine.records(WIDE, WIDE_AGAIN)
     job = project.gitlab("gitlab-ci.yml")
@@ -304,7 +294,6 @@ def test_gitlab_too_wide_a_spread_is_orange(project: Project) -> None:
     assert suite(job.junit)["failures"] == "0"
 
 
-@pytest.mark.slow
 def test_gitlab_what_is_refused_is_red(project: Project) -> None:
     project.machine.records(STEADY, AGAIN, sources=("before-2", "lower-2"))
     job = project.gitlab("gitlab-ci.yml")
@@ -321,7 +310,6 @@ def test_gitlab_a_run_that_left_nothing_is_red(project: Project) -> None:
     assert "error[no-trace]: runs/head/run-5" in job.log
 
 
-@pytest.mark.slow
 def test_gitlab_the_first_job_has_no_baseline(ten: Project) -> None:
     job = ten.gitlab("gitlab-baseline.yml")
     assert (job.colour, job.code, job.junit) == ("red", 3, None)

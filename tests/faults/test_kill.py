@@ -37,7 +37,6 @@ def _wait_for_begin(process: subprocess.Popen[str]) -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("which", "first"), _BLOCKS)
 def test_kill_at_random_moments(place: Place, which: str, first: int) -> None:
     """One that comes too late changes nothing: there is another one."""
@@ -81,7 +80,6 @@ def test_kill_of_the_front_end_alone(place: Place, which: str) -> None:
     place.check(place.run(place.wbscope()), [0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("which", _STOPS)
 def test_stop_at_random_moments(place: Place, which: str, number: signal.Signals) -> None:

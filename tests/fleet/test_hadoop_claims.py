@@ -24,7 +24,7 @@ from wbscope.fleet.cluster.hadoopfiles import HadoopFiles
 from wbscope.fleet.layout import Partition
 from wbscope.fleet.runfiles import FileFacts, RunFiles
 
-pytestmark = [needs_spark, pytest.mark.slow]
+pytestmark = [needs_spark]
 RUN = "0123456789abcdef" * 2
 TABLES = ("check", "findings", "stalls", "runs")
 # A writer's renames: its claim, its files, its manifest, its claim away.

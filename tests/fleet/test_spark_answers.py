@@ -24,7 +24,7 @@ from wbscope.fleet.fleetsql import FleetEngine
 from wbscope.fleet.tables import table_names
 from wbscope.library.library import load_library
 
-pytestmark = [needs_spark, pytest.mark.slow]
+pytestmark = [needs_spark]
 HOST = "db 7/[x]*{y}?%20=\\"
 POLICY = '[metrics."throttle_summary.pause_p99_ns"]\nbudget = "<= 1ns"\n'
 

@@ -19,7 +19,7 @@ from support.spark import Cluster, frozen, kill, needs_spark, thaw, wait_for
 from support.sparkjobs import OneSession, counts, holding, one_session, start, told
 from wbscope.fleet.redact import read_key
 
-pytestmark = [needs_spark, pytest.mark.slow]
+pytestmark = [needs_spark]
 RUNS, BAD = 4, 1
 ADDED = {"added": RUNS, "known": 0, "failed": BAD}
 KNOWN = {"added": 0, "known": RUNS, "failed": BAD}

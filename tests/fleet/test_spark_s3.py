@@ -16,7 +16,7 @@ from support.s3 import S3, jars_of_docs, s3
 from support.spark import QUICK_JVM, Cluster, needs_spark
 from support.sparkjobs import OneSession, one_session
 
-pytestmark = [needs_spark, pytest.mark.slow]
+pytestmark = [needs_spark]
 QUESTION = (
     "SELECT host, cause, sum(dur) AS ns FROM stalls GROUP BY host, cause ORDER BY host, cause"
 )

@@ -233,7 +233,6 @@ def _answer(run: package.Run, query: str) -> list[dict[str, Any]] | None:
         return None
 
 
-@pytest.mark.slow
 def test_compact_sched_switch(
     engine_is_there: None, deep: Twin, wbscope: Wbscope, tmp_path: Path
 ) -> None:

@@ -230,7 +230,6 @@ def test_across_6_16(wbscope: Wbscope) -> None:
     assert "throttle_summary.throttled_ratio" not in refused
 
 
-@pytest.mark.slow
 def test_swap_is_the_same_on_every_kernel(wbscope: Wbscope, tmp_path: Path) -> None:
     """From 6.16 on reclaim writes no file pages; anonymous ones go to swap as before."""
     run, baseline = REPOSITORY / "examples/reclaim-writes", tmp_path / "baseline.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each folder of tests takes: a plugin of pytest that prints a table at the end."""
+"""What each test takes: a plugin of pytest that writes it down for tools/run_tests.py."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-__all__ = ["Costs", "cpu_seconds"]
+__all__ = ["SLOW", "Costs", "cpu_seconds"]
+
+SLOW = Path(__file__).parents[1] / "slow.txt"
+"""Functions that make check leaves out: their few cases take more than half a second of CPU."""
+_SLOW_CPU_SECONDS = 0.5
 
 _PROPERTY = "cpu_seconds"
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass
-class _Cost:
-    tests: int = 0
-    skipped: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
 
 
 def cpu_seconds(pid: int) -> float:
@@ -43,18 +37,19 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Costs:
-    """Counts tests, seconds and CPU seconds by folder; $WBSCOPE_COSTS names a file to add them to.
+    """Adds a line for each test to the file that $WBSCOPE_COSTS names.
 
-    In that file each line is one test: {"test", "seconds", "cpu_seconds", "outcome"}.
+    It is {"test", "seconds", "cpu_seconds", "outcome"}. With --update-slow it writes SLOW.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._is_worker = hasattr(config, "workerinput")
         self._file = os.environ.get("WBSCOPE_COSTS", "")
         self._began = 0.0
-        self._folders: dict[str, _Cost] = defaultdict(_Cost)
         self._seconds: dict[str, float] = defaultdict(float)
         self._outcomes: dict[str, str] = {}
+        self._functions: dict[str, float] = defaultdict(float)
+        self._writes_slow = config.getoption("--update-slow") and not self._is_worker
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Iterator[None]:
@@ -72,20 +67,14 @@ class Costs:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._is_worker:
             return
-        cost = self._folders[report.nodeid.removeprefix("tests/").partition("/")[0]]
-        cost.seconds += report.duration
         self._seconds[report.nodeid] += report.duration
-        if report.outcome != "passed":
-            cost.skipped += report.skipped
-            cost.failed += report.failed
         self._outcomes.setdefault(report.nodeid, "passed")
         if report.outcome != "passed":
             self._outcomes[report.nodeid] = report.outcome
         if report.when == "teardown":
-            cost.tests += 1
             cpu = dict(report.user_properties).get(_PROPERTY, 0.0)
             assert isinstance(cpu, float)
-            cost.cpu_seconds += cpu
+            self._functions[report.nodeid.removeprefix("tests/").partition("[")[0]] += cpu
             self._add_to_file(report.nodeid, cpu)
 
     def _add_to_file(self, test: str, cpu: float) -> None:
@@ -98,3 +87,8 @@ class Costs:
             }
             with open(self._file, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
+
+    def pytest_sessionfinish(self) -> None:
+        if self._writes_slow:
+            slow = {name for name, cpu in self._functions.items() if cpu > _SLOW_CPU_SECONDS}
+            SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
