@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 import wbscope
+from hypothesis import strategies as st
+from support.properties import for_all
 from support.texttrace import load_lines
 
 _STATE = "dirty=4042 writeback=10 bg_thresh=2000 thresh=4000 limit=4096 dirtied={} written=16"
@@ -39,11 +40,27 @@ _MANY = list(range(100, 600))
         pytest.param([100, 100, 101, 101, 101], id="next"),
         pytest.param([*_MANY, *_MANY, *_MANY], id="far"),
         pytest.param([*_MANY, 100, 101, *_MANY[50:], 100], id="some-once"),
-        pytest.param(random.Random(7).choices(_MANY, k=2000), id="random"),
     ],
 )
 def test_second_looks(tmp_path: Path, order: list[int]) -> None:
-    loaded = load_lines(_lines(order), tmp_path)
+    _looked(tmp_path, order)
+
+
+# Few that are shown; and many, of which some look again after more than 200 others.
+_ORDERS = (st.integers(1, 30) | st.integers(400, 900)).flatmap(
+    lambda n: st.lists(st.integers(100, 100 + n), min_size=n, max_size=n)
+)
+
+
+@for_all(20, order=_ORDERS)
+def test_second_looks_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
+    _looked(tmp_path_factory.mktemp("looks"), order)
+
+
+def _looked(folder: Path, order: list[int]) -> None:
+    loaded = load_lines(_lines(order), folder)
     looks: dict[int, list[int]] = {}
     for seq, tid in loaded.sql("SELECT seq, tid FROM ev_global_dirty_state ORDER BY seq"):
         looks.setdefault(tid, []).append(seq)

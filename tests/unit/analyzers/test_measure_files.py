@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from hypothesis import strategies as st
+from support.properties import for_all
 from wbscope.base.errors import InputError
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.fio import fio_document, parse_fio
@@ -464,16 +465,25 @@ PARSERS: list[tuple[str, Callable[[str], object]]] = [
 ]
 
 
+# Where, as a share of what is there; how many characters go; what comes.
+_PIECES = ["", "\n", "{", "}", '"', "9" * 400, "-", "NaN", "null", "\0", "٣", "1e308", "  ", ":"]
+_CHANGES = st.lists(
+    st.tuples(
+        st.floats(0, 1), st.sampled_from((0, 1, 1, 7, 60)), st.sampled_from(_PIECES) | st.text()
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
 @pytest.mark.parametrize(("name", "parse"), PARSERS, ids=[name for name, _ in PARSERS])
-def test_changed_files_give_numbers_or_one_error(name: str, parse: Callable[[str], object]) -> None:
-    chance = random.Random(name)
-    text = (DATA / name).read_text()
-    pieces = ["", "\n", "{", "}", '"', "9" * 400, "-", "NaN", "null", "\0", "٣", "1e308", "  ", ":"]
-    for _ in range(150):
-        changed = text
-        for _ in range(chance.randint(1, 3)):
-            start = chance.randrange(len(changed) + 1)
-            end = start + chance.choice((0, 1, 1, 7, 60))
-            changed = changed[:start] + chance.choice(pieces) + changed[end:]
-        with suppress(InputError):
-            parse(changed)
+@for_all(150, changes=_CHANGES)
+def test_changed_files_give_numbers_or_one_error(
+    name: str, parse: Callable[[str], object], changes: list[tuple[float, int, str]]
+) -> None:
+    changed = (DATA / name).read_text()
+    for place, gone, piece in changes:
+        start = round(place * len(changed))
+        changed = changed[:start] + piece + changed[start + gone :]
+    with suppress(InputError):
+        parse(changed)

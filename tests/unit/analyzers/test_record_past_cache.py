@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
+from support.properties import for_all
 from wbscope.record import past_cache
 from wbscope.record.past_cache import DirectFile, cut_zeros, is_direct, open_direct, save
 
@@ -58,25 +60,24 @@ def test_saved_as_given(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.usefixtures("kind")
-def test_appended_in_any_pieces(tmp_path: Path) -> None:
-    data, path = _bytes(3 * (1 << 20)), tmp_path / "file"
-    rest = data
-    numbers = random.Random(5)
+@for_all(30, sizes=st.lists(st.sampled_from(_SIZES) | st.integers(0, 3 * _PAGE), max_size=30))
+def test_appended_in_any_pieces(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> None:
+    data, path = _bytes(sum(sizes)), tmp_path_factory.mktemp("pieces") / "file"
+    done = 0
     file = DirectFile(path)
-    while rest:
-        count = numbers.choice(_SIZES)
-        file.append(rest[:count])
-        rest = rest[count:]
+    for size in sizes:
+        file.append(data[done : done + size])
+        done += size
         told = path.read_bytes()  # by who finds the writer killed
-        assert told.rstrip(b"\0") == data[: len(data) - len(rest)].rstrip(b"\0")
+        assert told.rstrip(b"\0") == data[:done].rstrip(b"\0")
     file.close()
     assert path.read_bytes() == data
     with DirectFile(path, is_new=False) as again:
         again.append(b"more")
     assert path.read_bytes() == data + b"more"
-    with DirectFile(path, is_new=False, size=5000) as again:
+    with DirectFile(path, is_new=False, size=len(data) // 2) as again:
         again.append(b"other")
-    assert path.read_bytes() == data[:5000] + b"other"
+    assert path.read_bytes() == data[: len(data) // 2] + b"other"
 
 
 @pytest.mark.usefixtures("kind")
