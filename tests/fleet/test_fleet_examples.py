@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ import pytest
 from ruamel.yaml import YAML
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
-from support.spark import wait_for
+from support.spark import children_of
 from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
 
 FOLDER = REPOSITORY / "examples/fleet"
 SCRIPT = FOLDER / "record-on-pressure"
@@ -108,9 +108,10 @@ def test_pressure_makes_a_run_once_an_hour(machine: Machine, kind: str) -> None:
     assert "--profile writeback --duration 20s" in machine.said()
     machine.run()
     assert machine.runs(machine.inbox) == [run]
-    hour = time.time() - 3600
-    os.utime(machine.spool / "last", (hour, hour))
-    time.sleep(1.1)  # the second is its name
+    made = (machine.spool / "last").stat().st_mtime
+    os.utime(machine.spool / "last", (made - 3600, made - 3600))
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"  # or an earlier second
+    wait_until(lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}" != name, "the next second")
     machine.run()
     assert len(machine.runs(machine.inbox)) == 2
 
@@ -216,15 +217,20 @@ def test_settings_that_cannot_be(machine: Machine, settings: dict[str, str]) -> 
     assert bool(machine.said()) == empty
 
 
+def _rests(pid: int) -> bool:
+    """Whether the loop waits to look again."""
+    return any(line.startswith("sleep") for line in children_of(pid).values())
+
+
 def test_it_looks_again_until_it_is_ended(machine: Machine) -> None:
     loop = subprocess.Popen([SCRIPT, "--loop", "1"], env=machine.env, stderr=subprocess.PIPE)
     try:
-        time.sleep(0.5)
+        wait_until(lambda: _rests(loop.pid), "a first look")
         machine.press(memory=30.0)
-        wait_for(lambda: bool(machine.runs(machine.inbox)), "a run", 30)
+        wait_until(lambda: machine.runs(machine.inbox), "a run")
     finally:
         loop.send_signal(signal.SIGTERM)
-    assert loop.wait(30) == 0
+    assert loop.wait(GUARD_SECONDS) == 0
     assert loop.stderr is not None
     loop.stderr.close()
 
