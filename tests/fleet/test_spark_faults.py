@@ -19,8 +19,9 @@ from support.corpus import CORPUS, unpack
 from support.faults import memory_disk
 from support.replicas import Base
 from support.runs import example
-from support.spark import QUICK_JVM, Cluster, kill, needs_spark, standalone, wait_for
+from support.spark import QUICK_JVM, Cluster, kill, needs_spark, standalone
 from support.sparkjobs import Held, holding, in_process, start, told
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import SetupError
 from wbscope.fleet.cluster.spark_session import spark_session
 
@@ -103,7 +104,7 @@ def test_a_worker_is_killed_while_two_write(
     first = start(wbscope, traces, "-o", dataset, *cluster.words(), *held.words(), *one_core)
     worker = cluster.worker_of(held.pid())
     second = start(wbscope, copy, "-o", dataset, *cluster.words(), *one_core)
-    wait_for(lambda: len(manifests(dataset)) > 1, "runs of the second job")
+    wait_until(lambda: len(manifests(dataset)) > 1, "runs of the second job")
     cluster.lose(worker)
     held.go()
     one, other = told(first), told(second)
@@ -133,7 +134,7 @@ def test_ctrl_c_ends_the_job(
     job = start(wbscope, *words, *held.words(), is_apart=True)
     held.pid()
     os.killpg(job.pid, signal.SIGINT)
-    out, said = job.communicate(timeout=120)
+    out, said = job.communicate(timeout=GUARD_SECONDS)
     assert (job.returncode, out) == (130, ""), said
     assert "Traceback" not in said
     assert len(said.splitlines()) <= 1, said

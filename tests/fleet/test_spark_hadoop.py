@@ -15,8 +15,9 @@ from support.corpus import CORPUS, unpack
 from support.datasets import check_same, files, manifests, rows
 from support.hdfs import Hdfs
 from support.replicas import Base
-from support.spark import Cluster, frozen, kill, needs_spark, thaw, wait_for
+from support.spark import Cluster, frozen, kill, needs_spark, thaw
 from support.sparkjobs import OneSession, counts, holding, one_session, start, told
+from support.waits import wait_until
 from wbscope.fleet.redact import read_key
 
 pytestmark = [needs_spark]
@@ -145,7 +146,7 @@ def stop_in_the_middle(hdfs: Hdfs, worker: int) -> set[str]:
     """Kill what is below a worker when it has claimed a run and not added it; that run."""
     seen: set[str] = set()
     while True:
-        wait_for(lambda: bool(hdfs.names("/killed/_intent") - seen), "a claim")
+        wait_until(lambda: bool(hdfs.names("/killed/_intent") - seen), "a claim")
         stopped = frozen(worker)
         claims, there = (hdfs.names(f"/killed/{name}") for name in ("_intent", "_manifest"))
         if begun := claims - there:

@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 
 from .runs import REPOSITORY
 from .tools import missing
+from .waits import GUARD_SECONDS
 
 __all__ = ["Annotation", "GithubJob", "run_github"]
 
@@ -68,7 +69,6 @@ echo "$@" >> {kept}/packages
 _OURS = "OWNER/wbscope/examples/ci@REF"
 # Of the pull request.
 _BASE_SHA = "0123456789abcdef0123456789abcdef01234567"
-_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def run_github(workflow: Path, project: Path, folder: Path, programs: Path) -> G
         "LANG": "C.UTF-8",
     }
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+        command, env=environment, capture_output=True, text=True, timeout=GUARD_SECONDS, check=False
     )
     return _read(done.stdout + done.stderr, kept)
 

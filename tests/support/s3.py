@@ -18,6 +18,7 @@ import pytest
 
 from .hdfs import IVY, fetch_jars
 from .runs import REPOSITORY
+from .waits import GUARD_SECONDS
 
 __all__ = ["S3", "jars_of_docs", "s3"]
 
@@ -31,7 +32,6 @@ server = create_server(DomainDispatcherApplication(create_backend_app), host="12
 print(server.effective_port, flush=True)
 server.run()
 """
-_SECONDS = 30
 _HEADERS = {
     # Of somebody: it asks who, and for no proof.
     "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request",
@@ -92,7 +92,7 @@ class S3:
     ) -> bytes:
         url = f"{self.endpoint}/{self.bucket}/{urllib.parse.quote(key)}?{query}"
         request = urllib.request.Request(url.rstrip("?"), data, _HEADERS, method=method)
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=GUARD_SECONDS) as answer:
             told: bytes = answer.read()
         return told
 

@@ -10,13 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from .waits import wait_until
 
 __all__ = [
     "QUICK_JVM",
@@ -27,13 +28,11 @@ __all__ = [
     "needs_spark",
     "standalone",
     "thaw",
-    "wait_for",
 ]
 
 # Less time for what runs for seconds.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _URL = re.compile(r"Starting Spark master at (spark://\S+)")
-_SECONDS = 60
 
 
 def _why_not() -> str | None:
@@ -113,12 +112,12 @@ def standalone(
         log = start(
             *("Worker", "--cores", "1", "--memory", memory, "--work-dir", str(work), cluster.url)
         )
-        wait_for(lambda: "Successfully registered" in log.read_text(), f"a worker: {log}")
+        wait_until(lambda: "Successfully registered" in log.read_text(), f"a worker: {log}")
         cluster.workers.append(started[-1])
 
     try:
         log = start("Master")
-        wait_for(lambda: _URL.search(log.read_text()) is not None, f"the master: {log}")
+        wait_until(lambda: _URL.search(log.read_text()) is not None, f"the master: {log}")
         found = _URL.search(log.read_text())
         assert found is not None
         settings = (
@@ -135,14 +134,6 @@ def standalone(
         for process in reversed(started):
             process.kill()
             process.wait()
-
-
-def wait_for(told: Callable[[], bool], what: str, seconds: float = _SECONDS) -> None:
-    """Until it is so."""
-    end = time.monotonic() + seconds
-    while not told():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 def children_of(pid: int) -> dict[int, str]:

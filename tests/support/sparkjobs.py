@@ -18,8 +18,9 @@ import pytest
 from wbscope.ingest.program import find_ingester
 
 from .cli import Wbscope
-from .spark import Cluster, wait_for
+from .spark import Cluster
 from .tools import wbscope_path
+from .waits import GUARD_SECONDS, wait_until
 
 __all__ = ["Held", "OneSession", "counts", "holding", "in_process", "one_session", "start", "told"]
 
@@ -43,7 +44,7 @@ class Held:
         return ["--conf", f"spark.executorEnv.WBSCOPE_INGEST={self.folder}/ingester"]
 
     def pid(self) -> int:
-        wait_for((self.folder / "pid").exists, "the first ingester")
+        wait_until((self.folder / "pid").exists, "the first ingester")
         return int((self.folder / "pid").read_text())
 
     def go(self) -> None:
@@ -79,7 +80,7 @@ def start(wbscope: Wbscope, *words: str | Path, is_apart: bool = False) -> subpr
 
 def told(job: subprocess.Popen[str]) -> dict[str, int]:
     """What it counted, when it has ended."""
-    out, said = job.communicate(timeout=300)
+    out, said = job.communicate(timeout=GUARD_SECONDS)
     assert job.returncode == 0, said
     return counts(out)
 
