@@ -285,18 +285,22 @@ def test_a_signal_ends_the_build_before_the_checkout(
     hook.chmod(0o755)
     before = series.checked_out
     build = (
-        "(trap 'sleep 0.5; rm object; exit' TERM;"
-        f" touch object {beside}/begun; sleep {GUARD_SECONDS} & wait) & wait"
+        f"(trap 'sleep 0.5; rm object; exit' TERM; sleep {GUARD_SECONDS} &"
+        # A shell that has not become sleep yet would forget the signal.
+        " until grep -q sleep /proc/$!/comm; do :; done;"
+        f" touch object {beside}/begun; wait) & wait"
     )
     words = [str(series.folder), series.commits[2], build, str(GUARD_SECONDS)]
     command = [sys.executable, "-c", _BUILDING, *words]
     with subprocess.Popen(command, start_new_session=True) as started:
-        wait_until((beside / "begun").exists, "the build")
-        assert series.git("rev-parse", "HEAD") == series.commits[2]
-        started.send_signal(number)
-        wait_until((beside / "back").exists, "the checkout")
-        started.send_signal(number)  # the impatient
-        (beside / "go").touch()
+        try:
+            wait_until((beside / "begun").exists, "the build")
+            assert series.git("rev-parse", "HEAD") == series.commits[2]
+            started.send_signal(number)
+            wait_until((beside / "back").exists, "the checkout")
+            started.send_signal(number)  # the impatient
+        finally:
+            (beside / "go").touch()
         assert started.wait(GUARD_SECONDS) == 130
     assert not (beside / "early").exists()
     assert not (series.folder / "object").exists()
