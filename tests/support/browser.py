@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from .tools import missing
+from .waits import GUARD_SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
-__all__ = ["UiPage", "launch_browser", "open_page", "upload_page"]
+__all__ = ["UiPage", "drawn", "launch_browser", "open_page", "upload_page"]
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
-_SECONDS = 120
 _ROW = 18  # height of a row of slices
 _SIZE = {"width": 1600, "height": 900}
 # The script with which the UI of v52 takes SQL packages of others; it asks for it at start.
@@ -88,7 +88,7 @@ def upload_page(browser: Browser, address: str, trace: Path) -> Iterator[UiPage]
 @contextmanager
 def _new_page(browser: Browser, macros: Mapping[str, list[dict[str, Any]]]) -> Iterator[Page]:
     context = browser.new_context(viewport=_SIZE)
-    context.set_default_timeout(_SECONDS * 1000)
+    context.set_default_timeout(GUARD_SECONDS * 1000)
     try:
         page = context.new_page()
         settings = json.dumps({_MACROS: macros})
@@ -99,6 +99,13 @@ def _new_page(browser: Browser, macros: Mapping[str, list[dict[str, Any]]]) -> I
         yield page
     finally:
         context.close()
+
+
+def drawn(page: Page) -> None:
+    """Wait until what has changed is on the screen: a frame after the one that takes it up."""
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
 
 
 class UiPage:
@@ -145,7 +152,7 @@ class UiPage:
         self.page.evaluate(
             "(ms) => Promise.race([waitForPerfettoIdle(), new Promise((_, refuse) =>"
             " setTimeout(() => refuse(new Error(`not idle after ${ms} ms`)), ms))])",
-            _SECONDS * 1000,
+            GUARD_SECONDS * 1000,
         )
 
     def run(self, command: str, *arguments: str) -> None:

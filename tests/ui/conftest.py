@@ -18,10 +18,13 @@ from support.pictures import shrink
 from support.runs import REPOSITORY
 from support.shortlink import long_link
 from support.tools import missing, wbscope_path
+from support.waits import GUARD_SECONDS
 from wbscope.perfetto.web import web_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+_WAIT = f"{GUARD_SECONDS:.0f}s"
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +50,7 @@ class Opener:
     @contextmanager
     def printed(self, run: Path, *options: str) -> Iterator[str]:
         """The link; the command still serves, and has to end as told when it is interrupted."""
-        command = [wbscope_path(), "open", run, "--no-browser", "--wait", "2m", *options]
+        command = [wbscope_path(), "open", run, "--no-browser", "--wait", _WAIT, *options]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._env
         ) as process:
@@ -58,7 +61,7 @@ class Opener:
                 yield link
             finally:
                 process.send_signal(signal.SIGINT)
-                _, told = process.communicate(timeout=30)
+                _, told = process.communicate(timeout=GUARD_SECONDS)
         assert process.returncode == 0, told
 
 

@@ -14,6 +14,7 @@ from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.reportpage import open_report
 from support.runs import REPOSITORY, example
+from support.waits import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -161,5 +162,4 @@ def test_a_wide_table_shows_that_more_is_beside(browser: Browser, page: Path) ->
 
         before = right_edge()
         one.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
-        shown.page.wait_for_timeout(100)
-        assert right_edge() != before
+        wait_until(lambda: right_edge() != before, "the end of the shadow")

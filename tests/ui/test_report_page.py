@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.browser import drawn
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.pictures import shrink
 from support.reportpage import HOSTILE, OpenedPage, ReadPage, hostile_run, open_report
 from support.runs import REPOSITORY, example
 from support.tools import missing
+from support.waits import wait_until
 from wbscope.base.units import format_value
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ _RUNS = ("7.2-slow-starves-fast", "7.2-memory-cgroup")
 _SCHEMES = ("light", "dark")
 _WIDTHS = (360, 1600)
 _OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+_KEEP_TEXTS = """(one) => {
+  window.shownTexts = [];
+  const keep = () => window.shownTexts.push(one.textContent);
+  new MutationObserver(keep).observe(one, {childList: true, characterData: true, subtree: true});
+}"""
 _PLOT = ".canvas .u-over"
 _STALLS = "section:has(> #table-longest)"
 
@@ -86,7 +93,7 @@ def test_axe_finds_nothing(
     with open_report(browser, file, color_scheme=scheme, bypass_csp=True) as shown:
         assert _axe(shown) == []
         shown.page.evaluate(_OPEN_ALL)
-        shown.page.wait_for_timeout(200)
+        drawn(shown.page)
         assert _axe(shown) == []
         assert shown.errors == []
 
@@ -152,14 +159,14 @@ def test_a_drag_zooms_all_figures_and_a_double_click_resets(opened: OpenedPage) 
     page.mouse.down()
     page.mouse.move(box["x"] + 0.5 * box["width"], middle, steps=5)
     page.mouse.up()
-    page.wait_for_timeout(100)
+    wait_until(lambda: opened.state()["from"] != 0, "the part of the time")
+    drawn(page)
     state = opened.state()
     assert state["from"] == pytest.approx(0.25 * 17.474e9, rel=0.03)
     assert state["to"] == pytest.approx(0.5 * 17.474e9, rel=0.03)
     assert state["axes"] == [[state["from"], state["to"]]] * len(state["axes"])
     plot.dblclick()
-    page.wait_for_timeout(100)
-    assert opened.state()["from"] == 0
+    wait_until(lambda: opened.state()["from"] == 0, "all of the time")
     page.get_by_role("button", name="zoom in").click()
     assert opened.state()["to"] - opened.state()["from"] == pytest.approx(17.474e9 / 2, rel=0.01)
     page.get_by_role("button", name="later").click()
@@ -233,8 +240,10 @@ def test_a_command_is_copied(browser: Browser, single: Path, wbscope: Wbscope) -
     with open_report(browser, single, permissions=permissions) as shown:
         page = shown.page
         button = page.locator(f"{_STALLS} .copy").first
+        button.evaluate(_KEEP_TEXTS)
         button.click()
-        page.locator(f"{_STALLS} .copy", has_text="copied").wait_for()
+        # For a moment only: a look may come too late.
+        page.wait_for_function("() => window.shownTexts.includes('copied')")
         told = page.evaluate("navigator.clipboard.readText()")
         assert told == button.get_attribute("data-copy")
         assert told.startswith("wbscope open ")
@@ -249,7 +258,7 @@ def test_a_finding_marks_its_time(opened: OpenedPage) -> None:
 
     def picture() -> bytes:
         page.mouse.move(0, 0)
-        page.wait_for_timeout(50)
+        drawn(page)
         return shot.screenshot()
 
     shot.scroll_into_view_if_needed()
@@ -405,7 +414,7 @@ def test_picture(browser: Browser, wbscope: Wbscope, folder: Path, request: Any)
         page.locator("#figures").evaluate("(one) => one.scrollIntoView()")
         plot = page.locator(_PLOT).first
         plot.hover()
-        page.wait_for_timeout(100)
+        drawn(page)
         page.screenshot(path=target)
         assert shown.errors == []
     data = target.read_bytes()
