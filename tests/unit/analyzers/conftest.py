@@ -209,7 +209,7 @@ if mode.startswith("exit"):
     sys.exit(int(mode.removeprefix("exit")))
 if mode == "hang":
     open("{log}.hanging", "w").close()
-    time.sleep(30)
+    time.sleep(1000)
 say(type="progress", done_bytes=10, total_bytes=20)
 if mode == "damaged":
     say(type="warning", slug="damaged-trace", object="trace.dat", message="ends early",

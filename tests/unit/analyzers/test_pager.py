@@ -14,9 +14,9 @@ from subprocess import Popen
 
 import pexpect
 import pytest
+from support.waits import GUARD_SECONDS
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
-_WAIT_S = 60
 _LINES = 12
 # What less waits at.
 _PROMPT = "\n:"
@@ -63,7 +63,7 @@ def terminal() -> Iterator[Terminal]:
                 ["-m", "wbscope", *map(str, words)],
                 env={name: value for name, value in known.items() if value is not None},
                 encoding="utf-8",
-                timeout=_WAIT_S,
+                timeout=GUARD_SECONDS,
                 use_poll=True,  # select() has no descriptors above 1023
                 dimensions=(_LINES, 100),
             )
@@ -83,7 +83,7 @@ def _end(process: pexpect.spawn[str]) -> tuple[str, int | None]:
 
 def _quit(process: pexpect.spawn[str]) -> tuple[str, int | None]:
     """Leave less. A key that comes while it still handles a signal is lost."""
-    for _ in range(_WAIT_S):
+    for _ in range(int(GUARD_SECONDS)):
         process.send("q")
         if process.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1) == 0:
             break

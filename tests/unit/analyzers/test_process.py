@@ -10,20 +10,19 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.statements import ENDLESS, runs_a_statement
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.render.progress import ProgressBar
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT i FROM n"
 GATE = ("gate", "nosuch", "--budget", "throttle_summary.pause_p99_ns <= 1h")
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
 
 
 @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
@@ -139,9 +138,9 @@ def test_signal_stops_a_running_ingest_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("FAKE_INGESTER", "hang")
     process = start("ingest", trace, "-o", tmp_path / "run.db")
-    wait_for(ingester.hanging.exists)
+    wait_until(ingester.hanging.exists, "the ingester")
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=GUARD_SECONDS)
     assert (process.returncode, out, err.splitlines()[-1]) == (130, b"", b"interrupted")
     assert os.listdir(tmp_path) == ["trace.dat"]
 
@@ -157,7 +156,7 @@ def test_a_damaged_trace_is_one_where_sigchld_is_ignored(start: Start, tmp_path:
         tmp_path / "run.db",
         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
     )
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 3, err
     assert err.startswith(b"error[")
 
@@ -191,30 +190,10 @@ def test_ctrl_c_that_is_ignored_stays_so() -> None:
 
 def test_ctrl_c_stops_a_running_statement(start: Start, database: Path) -> None:
     process = start("sql", database, ENDLESS)
-    wait_for(lambda: has_open(process.pid, database))
-    before = cpu_seconds(process.pid)
-    wait_for(lambda: cpu_seconds(process.pid) > before + 1)  # more than is left of starting
+    wait_until(lambda: runs_a_statement(process.pid), "rows of the statement on the disk")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=GUARD_SECONDS)
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
-
-
-def has_open(pid: int, path: Path) -> bool:
-    with suppress(OSError):  # a file that was closed meanwhile
-        return any(file.samefile(path) for file in Path(f"/proc/{pid}/fd").iterdir())
-    return False
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def on_terminal(start: Start, *words: object, **env: str) -> bytes:
