@@ -148,6 +148,8 @@ def test_nothing_is_left_of_it(recorder: Recorder, killed: str) -> None:
     wait_while_it_runs(process, lambda: recorder.tracing_is_on(process.pid), "it records")
     (beside,) = (path for path in recorder.instances() if path.name.startswith("pauses-"))
     assert (beside / "tracing_on").read_text() == "1\n"
+    assert len(recorder.registered()) == 1
+    assert len(recorder.left()) >= 3
     (supervisor,) = recorder.supervisors(process.pid)
     pids = [str(supervisor)] + ([str(process.pid)] if killed == "both" else [])
     subprocess.run(["kill", "-9", *pids], check=True)
