@@ -61,7 +61,9 @@ class Costs:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Iterator[None]:
         if call.when == "teardown":
-            item.user_properties.append((_PROPERTY, cpu_seconds(os.getpid()) - self._began))
+            # Less than none where a program of an earlier test has gone that nobody waited for.
+            cpu = max(cpu_seconds(os.getpid()) - self._began, 0.0)
+            item.user_properties.append((_PROPERTY, cpu))
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
