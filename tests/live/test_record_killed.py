@@ -230,7 +230,7 @@ def test_what_was_there_before_goes_on(recorder: Recorder) -> None:
         'sh -c "sleep 3603 & echo \\$\\$ \\$! > $0; wait" &'
         ' until [ -s $0 ]; do sleep 0.05; done; exec "$@"'
     )
-    record = [wbscope_path(), "record", *_PLAIN, "--", "sh", "-c", ": > $0; sleep 3604", begun]
+    record = [wbscope_path(), "record", *_PLAIN, "--", "sh", "-c", ": > $0; exec sleep 3604", begun]
     process = recorder.start_command("sh", "-c", script, pids, *record, stderr=subprocess.DEVNULL)
     started = []
     try:

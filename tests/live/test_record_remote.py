@@ -205,12 +205,12 @@ def test_ratio_of_zero_is_put_back_there(recorder: Recorder, shell: str, which: 
         pytest.skip(f"{shell} is not installed")
     before = saved_values([f"vm.{which}_bytes"])
     pair = [Path("/proc/sys/vm", f"{which}_{unit}") for unit in ("ratio", "bytes")]
+    script = recorder.record(
+        "--print", *_PROFILE, "--sysctl", f"vm.{which}_bytes=33M", "--", "cat", pair[1]
+    ).stdout
     try:
         restore({f"vm.{which}_ratio": "0"})
         assert [path.read_text() for path in pair] == ["0\n", "0\n"]
-        script = recorder.record(
-            "--print", *_PROFILE, "--sysctl", f"vm.{which}_bytes=33M", "--", "cat", pair[1]
-        ).stdout
         assert str(33 << 20) in _run_script(recorder, shell, script).stderr
         assert [path.read_text() for path in pair] == ["0\n", "0\n"]
     finally:
