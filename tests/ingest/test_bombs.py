@@ -216,6 +216,7 @@ _HEADERS["sparse"] = partial(_sparse, 100 * _MIB // 512)
 _HEADERS["sparse, as text"] = partial(_map_as_text, 50 * _MIB)
 
 
+@pytest.mark.dealt
 @pytest.mark.quick("x")
 @pytest.mark.parametrize("kind", _HEADERS)
 @pytest.mark.parametrize("first", [True, False])

@@ -76,6 +76,7 @@ def _compare(paths: list[Path]) -> int:
     return count
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("folder", [*_RUNS, *_TRACES, *_PATCHED], ids=lambda folder: folder.name)
 def test_all_events(folder: Path, tmp_path: Path) -> None:
     assert _compare(_databases(folder, tmp_path, "--all")) > 100
@@ -95,6 +96,7 @@ def test_a_recorder_that_was_killed(folder: Path, tmp_path: Path) -> None:
         assert _compare(paths) > 100
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_all_events_of_the_corpus(case: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()

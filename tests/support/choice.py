@@ -35,7 +35,7 @@ __all__ = [
 PARTS = 8
 # Folders whose functions ask the same of many runs, recordings, mutants or kills. Elsewhere cases
 # are cheap and differ: all are run, but for functions that are marked `dealt`.
-_MANY = frozenset({"faults", "fuzz", "perfetto", "real", "traces"})
+_MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
 # They wait for recordings, browsers and clusters, and few changes reach what they test: of these
 # the functions are dealt, too.
 _APART = frozenset({"fleet", "lab", "live", "ui", "viewer"})

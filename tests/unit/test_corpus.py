@@ -47,6 +47,7 @@ def test_the_numbers_beside_the_trace_prove_the_cause(case: Path, tmp_path: Path
         assert one.least <= values[one.quantity] <= one.most, one.quantity
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
 def test_the_trace_is_whole(case: Path, tmp_path: Path, wbscope: Wbscope) -> None:
     run = unpack(case, tmp_path)

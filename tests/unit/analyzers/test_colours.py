@@ -86,6 +86,7 @@ def test_every_verb_is_tried() -> None:
     assert set(COMMANDS) == {verb.name for verb in VERBS}
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_none_where_nobody_wants_them(wbscope: Wbscope, tmp_path: Path, verb: str) -> None:
     words = COMMANDS[verb]

@@ -163,6 +163,7 @@ def test_many_tasks_are_few_colours() -> None:
 _EXTREME = [0, 1, -1, 2**63 - 1, -(2**63), 0.1, 1e300, None]
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("kind", ["line", "step", "points", "area", "ecdf", "bars", "spans"])
 @pytest.mark.parametrize("value", _EXTREME)
 def test_any_number_can_be_drawn(kind: Any, value: Any) -> None:

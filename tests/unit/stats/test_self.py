@@ -68,6 +68,7 @@ def test_five_metrics_together_keep_the_level() -> None:
     assert failed / TRIALS <= 0.05
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("noise", TAILS, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("n", [6, 10, 20])
 def test_the_rule_about_single_runs_costs_little(noise: Noise, n: int) -> None:
