@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
 from wbscope.base.heldfolder import HeldFolder
@@ -27,9 +29,9 @@ from wbscope.record.recording import Session
 from wbscope.record.recording_plan import Plan
 from wbscope.record.request import Recording, Request
 from wbscope.record.supervisor_link import raised, told_of
-from wbscope.record.workload import Workload, end_descendants
+from wbscope.record.workload import Workload, descendants, end_descendants
 
-_LONGEST_SECONDS = 60.0
+_SLEEP = str(10 * int(GUARD_SECONDS))  # longer than any test waits
 _CLOCK = 7
 _FAILED = {"slug": "trace-cmd-failed", "subject": "s", "message": "m", "have": None, "fix": "f"}
 # It says that it has begun, and hears nothing but SIGKILL.
@@ -37,7 +39,7 @@ _DEAF = (
     "import signal, sys, time\n"
     "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\n"
     "open(sys.argv[1], 'w').close()\n"
-    "time.sleep(60)"
+    "time.sleep(float(sys.argv[2]))"
 )
 
 
@@ -51,13 +53,13 @@ class _Events(queue.Queue[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._deadline = time.monotonic() + _LONGEST_SECONDS
+        self._deadline = time.monotonic() + GUARD_SECONDS
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         assert time.monotonic() < self._deadline
         if self.empty():
             self.when_heard()
-        return super().get(timeout=_LONGEST_SECONDS if timeout is None else timeout)
+        return super().get(timeout=GUARD_SECONDS if timeout is None else timeout)
 
 
 class _Link:
@@ -155,7 +157,7 @@ def test_interrupted_while_it_puts_back(record: _Record) -> None:
         return Recovered("i", record.run_folder)
 
     record.link.put_back = put_back
-    made = record(None, command=("sleep", "60"))
+    made = record(None, command=("sleep", _SLEEP))
     assert made.interrupted
     assert record.meta()["command_signal"] == signal.SIGINT
 
@@ -168,7 +170,7 @@ def test_put_back_that_fails_ends_the_recording(record: _Record) -> None:
 
     record.link.put_back = put_back
     with pytest.raises(SetupError, match="left nothing to read"):
-        record(None, command=("sleep", "60"))
+        record(None, command=("sleep", _SLEEP))
 
 
 @pytest.mark.parametrize(("duration_ns", "interrupted"), [(10**12, True), (None, False)])
@@ -187,24 +189,43 @@ def test_ctrl_c_without_a_command(
 
 
 def test_command_that_hears_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked again, it is killed, and so is what it has started."""
+    """Asked again, it is killed at once, and so is what it has started."""
+    sent = [signal.SIGINT]  # by the user
+    waited: list[signal.Signals] = []
+
+    def kill(pid: int, number: signal.Signals) -> None:
+        sent.append(number)
+        os.kill(pid, number)
+
+    def sleep(seconds: float) -> None:
+        if sent[-1] != signal.SIGKILL:
+            waited.append(sent[-1])
+        time.sleep(seconds)
+
+    def monotonic() -> float:
+        """All patience is over after ten looks."""
+        return len(waited) * GUARD_SECONDS
+
     for name in ("_TOLD_SECONDS", "_PATIENCE_SECONDS", "_END_SECONDS"):
-        monkeypatch.setattr(workloads, name, _LONGEST_SECONDS)
+        monkeypatch.setattr(workloads, name, 10 * GUARD_SECONDS)
+    own = {"sleep": sleep, "monotonic": monotonic}
+    monkeypatch.setattr(workloads, "time", SimpleNamespace(**{**vars(time), **own}))
+    monkeypatch.setattr(workloads, "os", SimpleNamespace(**{**vars(os), "kill": kill}))
     monkeypatch.setattr(interrupts, "_SAME_SECONDS", 0.0)
     begun = [tmp_path / name for name in ("child", "command")]
-    deaf = f'"$0" -c "$1" {begun[0]} & exec "$0" -c "$1" {begun[1]}'
+    deaf = f'"$0" -c "$1" {begun[0]} {_SLEEP} & exec "$0" -c "$1" {begun[1]} {_SLEEP}'
     events = _Events()
     with Interrupts() as heard:
         workload = Workload(("sh", "-c", deaf, sys.executable, _DEAF), _CLOCK, events)
-        while not all(path.exists() for path in begun):
-            assert workload.lives()
+        wait_until(lambda: all(path.exists() for path in begun) or not workload.lives(), "both")
+        assert workload.lives()
         heard.hold()
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
-        began = time.monotonic()
         workload.end(heard)
         end_descendants(0, heard)
-    assert time.monotonic() - began < _LONGEST_SECONDS / 2
+    assert waited == [], "a wait after this signal"
+    assert descendants(os.getpid()) == set()
     assert workload.facts["command_signal"] == signal.SIGKILL
     assert events.get() == "ended"
 
@@ -214,7 +235,7 @@ def test_command_that_cannot_be_ended_is_left_to_itself(
 ) -> None:
     """It waits for a disk that does not answer: the third Ctrl-C is the last that is needed."""
     monkeypatch.setattr(interrupts, "_SAME_SECONDS", 0.0)
-    workload = Workload(("sleep", "60"), _CLOCK, _Events())
+    workload = Workload(("sleep", _SLEEP), _CLOCK, _Events())
     pid = workload.facts["command_pid"]
     with monkeypatch.context() as stuck, Interrupts() as heard:
         stuck.setattr(Workload, "_kill", lambda *_: None)
