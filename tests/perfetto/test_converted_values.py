@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from support.ingested import Ingested
+from support.loaded import LoadedRun, recording
+from support.once import Once
 from support.pfread import FtraceRecord, PerfettoTrace, read_trace
 from support.pftrace import userspace_dev
 from support.runs import REPOSITORY
@@ -31,13 +33,14 @@ PARTS = {
     "reclaim-writes": "+4000000000..+5000000000",
 }
 MOST_RECORDS = 400
+Rows = Ingested | LoadedRun
 
 
 @dataclass(frozen=True)
 class Both:
     """One trace.dat as a database and as a Perfetto trace."""
 
-    run: Ingested
+    run: Rows
     trace: PerfettoTrace
     said: list[dict[str, Any]]
 
@@ -52,23 +55,29 @@ def convert(source: Path, output: Path, *options: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=[*TRACES, *EXAMPLES], ids=lambda path: path.name)
-def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
+def both(
+    request: pytest.FixtureRequest, once: Once, tmp_path_factory: pytest.TempPathFactory
+) -> Both:
     folder = tmp_path_factory.mktemp("both")
     trace = folder / "trace.pftrace"
     part = PARTS.get(request.param.name)
     options = [] if part is None else ["--time-range", part]
     said = convert(request.param / "trace.dat", trace, *options)
-    run = Ingested(request.param / "trace.dat", folder, "--all", *options)
+    run: Rows
+    if part is None:
+        run = recording(request.param, once)
+    else:
+        run = Ingested(request.param / "trace.dat", folder, "--all", *options)
     return Both(run, read_trace(trace), said)
 
 
-def machines_of(run: Ingested) -> dict[int, int]:
+def machines_of(run: Rows) -> dict[int, int]:
     """Buffers with records are machines, in their order; an empty one is none."""
     buffers = run.rows("SELECT id FROM buffer WHERE subbuf_bytes IS NOT NULL ORDER BY id")
     return {buffer: machine for machine, (buffer,) in enumerate(buffers)}
 
 
-def rows_of(run: Ingested, event: str, table: str) -> Iterator[tuple[dict[str, Any], ...]]:
+def rows_of(run: Rows, event: str, table: str) -> Iterator[tuple[dict[str, Any], ...]]:
     """Records of an event in their order: what leads them, and their fields with the kind."""
     fields = run.rows(
         f"SELECT field, column_name, type, kind FROM event_field WHERE event = '{event}'"

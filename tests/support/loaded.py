@@ -9,15 +9,28 @@ import socket
 import sqlite3
 from pathlib import Path
 
+from .once import Once
 from .raw_report import Field, RawReport
+from .tools import ingester_path, run
 
-__all__ = ["LoadedRun", "Value", "address_text", "mask_text", "same_value"]
+__all__ = ["LoadedRun", "Value", "address_text", "mask_text", "recording", "same_value"]
 
 Value = int | float | str | bytes | None
 _BYTES_OF = {
     "char": 1, "u8": 1, "s8": 1, "__u8": 1, "bool": 1, "short": 2, "u16": 2, "s16": 2, "int": 4,
     "unsigned": 4, "u32": 4, "s32": 4, "u64": 8, "s64": 8,
 }  # fmt: skip
+
+
+def recording(folder: Path, once: Once) -> LoadedRun:
+    """Every event of the trace in that folder, which is read once for all tests of a run."""
+
+    def ingest(made: Path) -> None:
+        command = [ingester_path(), "sqlite", folder / "trace.dat", "--all"]
+        result = run([*command, "-o", made / "run.db"])
+        assert result.returncode == 0, result.stderr
+
+    return LoadedRun(once.made(f"recording-{folder.name}", ingest) / "run.db")
 
 
 class LoadedRun:

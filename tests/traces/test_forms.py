@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.loaded import LoadedRun, same_value
+from support.loaded import LoadedRun, recording, same_value
 from support.once import Once
 from support.raw_report import RawReport
-from support.tools import ingester_path, run
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 NAMES = sorted(folder.name for folder in TRACES.iterdir() if folder.is_dir())
@@ -49,12 +48,7 @@ def report(name: str) -> RawReport:
 
 @pytest.fixture(scope="session")
 def loaded(name: str, once: Once) -> LoadedRun:
-    def ingest(folder: Path) -> None:
-        command = [ingester_path(), "sqlite", TRACES / name / "trace.dat", "--all"]
-        result = run([*command, "-o", folder / "run.db"])
-        assert result.returncode == 0, result.stderr
-
-    return LoadedRun(once.made(f"recording-{name}", ingest) / "run.db")
+    return recording(TRACES / name, once)
 
 
 def test_the_machine_is_known(name: str, report: RawReport, loaded: LoadedRun) -> None:
