@@ -25,7 +25,7 @@ from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import SetupError
 from wbscope.fleet.cluster.spark_session import spark_session
 
-pytestmark = [needs_spark, pytest.mark.slow]
+pytestmark = [needs_spark]
 RUNS, BAD = 8, 2
 
 
