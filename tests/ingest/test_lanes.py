@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from support.progress import wait_for_work, waits_in
 from support.runs import example
 from support.tools import ingester_path, run
+from support.waits import GUARD_SECONDS, wait_until
 
-_GRACE = 1.0
 _COLUMNS = "NULL AS unit, NULL AS rank, NULL AS tid, NULL AS flows, NULL AS arg_a"
 # Slices with arguments of all types and arrows, instants, counters of both types.
 _SLICES = """
@@ -85,13 +85,13 @@ def _named(option: str, names: str) -> list[str]:
 
 
 def _drawn(process: subprocess.Popen[bytes], database: Path) -> bytes:
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0, err
     return database.with_name("out.pftrace").read_bytes()
 
 
 def _error(process: subprocess.Popen[bytes]) -> str:
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=GUARD_SECONDS)
     (slug,) = (
         line["slug"] for line in map(json.loads, err.splitlines()) if line["type"] == "error"
     )
@@ -153,9 +153,7 @@ def test_error_of_a_lane(database: Path, script: str, slug: str, threads: int) -
 def test_error_of_a_lane_before_the_set_up_has_come(database: Path) -> None:
     """Who asks for the set-up meanwhile may take long."""
     process = _start(database, "", (_NO_TIMELINE, "other"), views="other")
-    begin = time.monotonic()
-    assert process.wait(timeout=30) == 2
-    assert time.monotonic() - begin < 10
+    assert process.wait(GUARD_SECONDS) == 2  # its stdin is open still
     assert _error(process) == "not-a-timeline"
 
 
@@ -182,11 +180,14 @@ def test_signal(database: Path, lane: str, is_told: bool) -> None:
     if is_told and process.stdin is not None:
         process.stdin.close()
         process.stdin = None
-    time.sleep(0.4)
+    if is_told or lane != "-":  # else there is nothing to do yet
+        wait_for_work(process, database)
+    else:
+        wait_until(
+            lambda: waits_in(process.pid, "pipe_read", "poll") or process.poll() is not None, "asks"
+        )
     process.send_signal(signal.SIGTERM)
-    begin = time.monotonic()
-    process.wait(timeout=30)
-    assert time.monotonic() - begin < _GRACE + 0.5
+    process.wait(GUARD_SECONDS)
     process.communicate()
     assert process.returncode == 130
     assert _no_output(database)
@@ -204,10 +205,8 @@ def test_signal_while_both_threads_work(database: Path) -> None:
     assert process.stdin is not None
     process.stdin.close()
     process.stdin = None
-    time.sleep(0.4)
+    wait_for_work(process, database)
     process.send_signal(signal.SIGTERM)
-    begin = time.monotonic()
-    process.communicate(timeout=30)
-    assert time.monotonic() - begin < _GRACE + 0.5
+    process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 130
     assert _no_output(database)

@@ -9,15 +9,15 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from support.faults import memory_disk
+from support.progress import Steps, wait_for_work
 from support.runs import example
 from support.tools import ingester_path, run
+from support.waits import GUARD_SECONDS
 
-_GRACE = 1.0
 _COLUMNS = "ts, NULL AS dur, 'a' AS track, 'b' AS name, NULL AS value, NULL AS unit, NULL AS arg_a"
 _ENDLESS = "CREATE TEMP VIEW v AS WITH RECURSIVE c(ts) AS (SELECT 1 UNION ALL SELECT ts + 1 FROM c)"
 # In an aggregate, so that no row ever comes out.
@@ -72,7 +72,7 @@ def _timeline(database: Path, setup: str, **environment: str) -> subprocess.Pope
 
 
 def _said(process: subprocess.Popen[str]) -> dict[str, str]:
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=GUARD_SECONDS)
     lines = [json.loads(line) for line in err.splitlines()]
     (error,) = (line for line in lines if line["type"] == "error")
     return dict(error)
@@ -82,35 +82,43 @@ def _left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
-    ("after", "number"),
-    [(0.3, signal.SIGTERM), (0.3, signal.SIGINT), (0.3, signal.SIGHUP), (1.5, signal.SIGTERM)],
+    ("ticks", "number"),
+    [(10, signal.SIGTERM), (10, signal.SIGINT), (10, signal.SIGHUP), (100, signal.SIGTERM)],
 )
 @pytest.mark.parametrize(
     "setup", [_NO_ROW, _ROWS, _SORT, _SET_UP], ids=["no row", "rows", "sort", "set-up"]
 )
-def test_signal(database: Path, setup: str, number: signal.Signals, after: float) -> None:
+def test_signal(database: Path, setup: str, number: signal.Signals, ticks: int) -> None:
+    """None of them has an end."""
     process = _timeline(database, setup)
-    time.sleep(after)
+    wait_for_work(process, database, ticks)
     process.send_signal(number)
-    begin = time.monotonic()
-    process.communicate(timeout=30)
-    assert time.monotonic() - begin < _GRACE + 0.5  # of a machine that is busy
+    process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 130
     assert _left(database.parent) == ["run.db", "setup.sql"]
 
 
 @pytest.mark.parametrize("job", ["sqlite", "convert"])
-@pytest.mark.parametrize("after", [0.02, 0.1, 0.3])
-def test_signal_while_reading(tmp_path: Path, job: str, after: float) -> None:
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_signal_while_reading(tmp_path: Path, job: str, share: float) -> None:
     arguments = [job, example("deep").trace, "-o", tmp_path / "out"]
-    process = subprocess.Popen(
-        [ingester_path(), *arguments, *(["--all"] if job == "sqlite" else [])],
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(after)
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [ingester_path(), *arguments, *(["--all"] if job == "sqlite" else [])],
+            stderr=subprocess.DEVNULL,
+        )
+
+    first = start()
+    whole = Steps(first).whole()
+    assert first.wait() == 0
+    (tmp_path / "out").unlink()
+    process = start()
+    Steps(process).reach(round(share * whole))
     process.send_signal(signal.SIGTERM)
-    code = process.wait(timeout=30)
+    code = process.wait(GUARD_SECONDS)
     # Before the program has a handler, the signal ends it as it is.
     assert code in (0, 130, -signal.SIGTERM)
     assert _left(tmp_path) == (["out"] if code == 0 else [])
@@ -129,7 +137,7 @@ def test_time_limit(database: Path) -> None:
 @pytest.mark.parametrize("kind", ["table", "sort"])
 def test_temp_limit(database: Path, kind: str) -> None:
     setup = _TEMP_TABLE if kind == "table" else _SORT
-    process = _timeline(database, setup, WBSCOPE_TEMP_LIMIT="20000000", WBSCOPE_TIMEOUT="40")
+    process = _timeline(database, setup, WBSCOPE_TEMP_LIMIT="20000000", WBSCOPE_TIMEOUT="600")
     error = _said(process)
     assert process.returncode == 3
     assert error["slug"] == "temp-limit"
@@ -204,5 +212,5 @@ def test_views_that_nobody_reads_do_not_matter(database: Path) -> None:
             "CREATE VIRTUAL TABLE f USING fts5(x)"
         )
     process = _timeline(database, _GOOD)  # its view v hides that of the file
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0, err
