@@ -10,11 +10,13 @@ import os
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.foreign import OTHER_UID, as_root
+from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record import finish, settings, supervisor
+from wbscope.record import finish, recording_plan, settings, supervisor
 from wbscope.record.finish import recover, recover_all
 from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry, registered
 
@@ -54,19 +56,30 @@ def test_entry_without_content_is_of_a_recorder_that_changed_nothing(register: P
     assert list(register.iterdir()) == []
 
 
-def test_entry_taken_away_before_it_was_locked(register: Path) -> None:
+def test_entry_taken_away_before_it_was_locked(
+    register: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody found it unlocked, locked it and removes it: the recorder makes another."""
     register.mkdir()
     path = register / "wbscope-1-aa.json"
     path.touch()
     other = os.open(path, os.O_RDWR)
     fcntl.flock(other, fcntl.LOCK_EX)
+    has_opened = threading.Event()
+
+    def flock(file: int, how: int) -> None:
+        has_opened.set()
+        fcntl.flock(file, how)
+
+    own = SimpleNamespace(**{**vars(fcntl), "flock": flock})
+    monkeypatch.setattr(recording_plan, "fcntl", own)
     made = []
     thread = threading.Thread(target=lambda: made.append(open_entry("wbscope-1-aa")))
     thread.start()
+    assert has_opened.wait(GUARD_SECONDS)
     path.unlink()
     os.close(other)
-    thread.join(10)
+    thread.join(GUARD_SECONDS)
     assert path.exists()
     assert list(dead_entries()) == []
     made[0].remove()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
+from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
 from wbscope.record import series
 from wbscope.record.names import read_names
@@ -56,7 +57,7 @@ def test_a_sampler_that_ends_while_it_samples(
     sampler.start()
     monkeypatch.setattr(series, "cgroup_paths", _fails)
     sampler.go(True)
-    sampler._thread.join(10)
+    sampler._thread.join(GUARD_SECONDS)
     assert not sampler._thread.is_alive()
     sampler.finish()
     told = "the sampler ended too early: RuntimeError: a folder that nobody thought of"
