@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import shutil
 import signal
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ _QUICK_CASES = {
     "tracedat": 2,
     "traces": 12,
 }
+_PR_SET_CHILD_SUBREAPER = 36
 # Of cases that are recorded runs, those of the smallest one.
 _QUICK_RUN = re.compile(r"\bfour-equal-writers(?!-7)")
 
@@ -167,6 +170,17 @@ def _quick(cases: list[pytest.Item]) -> list[pytest.Item]:
 
 def _case_id(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[2]
+
+
+@pytest.fixture(autouse=True)
+def orphans_go_elsewhere() -> Iterator[None]:
+    """What a test started under a command of its own is not handed to the process of all tests.
+
+    `record` takes in the children of its command; where a test runs that part in this process, the
+    dead of later tests would stay here, and their groups would never be empty.
+    """
+    yield
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.fixture(scope="session")
