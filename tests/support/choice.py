@@ -40,7 +40,14 @@ _MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
 # the functions are dealt, too.
 _APART = frozenset({"fleet", "lab", "live", "ui", "viewer"})
 # They want what make test does not install (Spark, an HDFS, kernels): make test-all runs them.
-WHOLE_ONLY = ("fleet/test_hadoop", "fleet/test_spark", "kernel/", "lab/", "live/test_guest")
+WHOLE_ONLY = (
+    "fleet/test_hadoop",
+    "fleet/test_spark",
+    "kernel/",
+    "lab/",
+    "live/test_guest",
+    "live/test_lab",
+)
 
 # What a recording has besides, one for each processor.
 _SHAPES = ("lost", "instances")
