@@ -78,11 +78,13 @@ class _Box:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
         met = [pid for pid in children if _is_program(pid)]
+        # A fork of a child may be stopped before it has asked to be told, and has the same name.
+        own = [pid for pid in met if _parent(pid) == process.pid]
         process.kill()
         process.communicate()
         for pid in children:  # a child's own children are told by its end
             try:
-                if pid in met:
+                if pid in own:
                     wait_until(lambda pid=pid: _is_told(pid), "a child is told of its parent's end")
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -97,6 +99,14 @@ def _is_program(pid: int) -> bool:
         return Path(f"/proc/{pid}/exe").resolve().name != Path(sys.executable).resolve().name
     except OSError:
         return False
+
+
+def _parent(pid: int) -> int:
+    """0 where it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _is_told(pid: int) -> bool:
