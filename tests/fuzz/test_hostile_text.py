@@ -13,7 +13,7 @@ import pytest
 from support.tools import ingester_path
 from wbscope.ingest.formats import reference_formats
 
-# What these texts cost without a bound is minutes; a slow machine needs 12 s.
+# Ends a hang: these texts cost 3 s, and minutes of processor time without a bound.
 _CPU_SECONDS = 60
 _MEBIBYTES = 256
 _HEAD = "dd-12 [001] ..... 1.000001: "
@@ -94,7 +94,7 @@ def test_time_and_memory_have_a_bound(
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == code  # -SIGXCPU or -SIGKILL when it took too long
+    assert process.returncode == code  # -SIGXCPU or -SIGKILL: it hung
     assert usage.ru_maxrss < _MEBIBYTES * 1024
 
 

@@ -16,10 +16,10 @@ from typing import Self
 from .forkserver import ForkServer
 from .runs import REPOSITORY
 from .tools import ingester_path
+from .waits import GUARD_SECONDS
 
 __all__ = [
     "MEBIBYTES",
-    "SECONDS",
     "TEMP_MEBIBYTES",
     "Commands",
     "Ended",
@@ -27,8 +27,6 @@ __all__ = [
     "sanitized_ingester",
 ]
 
-# On a machine that does nothing else; less of a busy one is not asked for.
-SECONDS = float(os.environ.get("WBSCOPE_MUTANT_SECONDS", "10"))
 MEBIBYTES = 512
 TEMP_MEBIBYTES = 1024
 _TOLD_BYTES = 1 << 20
@@ -90,8 +88,8 @@ class Commands:
         """Run a command in the process itself: what it imports, later commands need not."""
         return int(self._server.ask({"words": list(words), "env": {}})["code"])
 
-    def run(self, *words: str, seconds: float = SECONDS) -> Ended:
-        """Run one command to its end, or until it breaks a limit."""
+    def run(self, *words: str, seconds: float = GUARD_SECONDS) -> Ended:
+        """Run one command to its end, or until it breaks a limit; that of seconds ends a hang."""
         out, err = self.folder / "out", self.folder / "err"
         answer = self._server.ask(
             {

@@ -29,7 +29,6 @@ from typing import Any, NoReturn
 
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.05
-_GRACE_SECONDS = 1.0
 _WHERE = signal.SIGUSR2
 _WHERE_SECONDS = 0.2
 _PAGE_BYTES = resource.getpagesize()
@@ -166,7 +165,7 @@ def _run_watched(job: Job) -> dict[str, Any]:
         pids = _children(pid)
         temporary = max(temporary, _temporary(pids, job["temp"]))
         resident = max(_resident(number) for number in pids) - base
-        if time.monotonic() - begin > job["seconds"] * _busy():
+        if time.monotonic() - begin > job["seconds"]:
             stopped = "time"
         elif resident > job["mebibytes"] * _MEBIBYTE:
             stopped = "memory"
@@ -188,13 +187,8 @@ def _run_watched(job: Job) -> dict[str, Any]:
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "mebibytes": max(usage.ru_maxrss * 1024 - base, 0) / _MEBIBYTE,
         "temp_mebibytes": temporary / _MEBIBYTE,
-        "left": _reap(bool(stopped)),
+        "left": _reap(bool(stopped), job["seconds"]),
     }
-
-
-def _busy() -> float:
-    """How many wait for each processor: on a machine that does other things all takes longer."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _ask_where(pid: int) -> None:
@@ -210,10 +204,10 @@ def _kill(pids: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _reap(at_once: bool) -> list[str]:
-    """Wait for what the command left; what lives on is named and ended."""
+def _reap(at_once: bool, seconds: float) -> list[str]:
+    """Wait for what the command left, which knows that it is alone; what lives on is named."""
     left: list[str] = []
-    end = time.monotonic() + (0 if at_once else _GRACE_SECONDS)
+    end = time.monotonic() + (0 if at_once else seconds)
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
