@@ -28,6 +28,7 @@ from wbscope.fleet.redact import Redaction, redact_database
         ("SELECT '\udcff' AS a", "not-text"),
     ],
 )
+@pytest.mark.core
 def test_sql_only_reads_the_dataset(
     wbscope: Wbscope, dataset: Path, tmp_path: Path, statement: str, slug: str
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_table_without_rows_has_its_columns(wbscope: Wbscope, dataset: Path) -
     assert document["rows"] == []
 
 
+@pytest.mark.core
 def test_the_report_says_what_the_runs_say(
     wbscope: Wbscope, dataset: Path, sources: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def test_the_page_fits_its_window(
         assert shown.errors == []
 
 
+@pytest.mark.core
 def test_figures_share_cursor_and_zoom_by_keys(opened: OpenedPage) -> None:
     page = opened.page
     whole = opened.state()
@@ -342,6 +343,7 @@ def test_on_paper_all_is_open_and_light(browser: Browser, single: Path) -> None:
         assert shown.errors == []
 
 
+@pytest.mark.core
 def test_without_a_script_it_can_be_read(browser: Browser, single: Path) -> None:
     with open_report(browser, single, java_script_enabled=False) as shown:
         page = shown.page

@@ -80,6 +80,7 @@ def test_a_part_of_the_time(wbscope: Wbscope, run: Path, tmp_path: Path) -> None
     assert max(sizes[1:]) < sizes[0] / 4
 
 
+@pytest.mark.core
 def test_ends_when_the_trace_is_loaded(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
     done = wbscope.run("timeline", run, "-o", tmp_path / "run.pftrace")
     assert done.returncode == 0, done.stderr
