@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
 from support.mutate_measurements import measurement_mutant
+from support.progress import Hang, hang_guard
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError
 from wbscope.measure.content import is_measurements, read_measurements
@@ -22,21 +22,20 @@ from wbscope.measure.metric import is_sane
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _DATA = REPOSITORY / "tests/data/measure"
 _BASES = sorted(path.name for path in _DATA.iterdir() if path.suffix != ".md")
-_SECONDS = 1
-_BYTES_PER_SECOND = 2 << 20
-# Long lines of what expressions look for, each in its own way.
+# Long lines of what expressions look for, each in its own way: what goes through all of it for each
+# part takes more than GUARD_SECONDS, and what goes through it once a second.
 _LONG = {
-    "digits": "1" * 1_000_000,
-    "spaces": "1" + " " * 1_000_000 + "x",
+    "digits": "1" * 3_000_000,
+    "spaces": "1" + " " * 3_000_000 + "x",
     "fields": "1," * 500_000,
     "fields of words": "1,a," * 250_000 + "b",
     "dashes": "a-1" * 300_000,
-    "per cent": "Ops a " + "1.00 (0.00%) " * 80_000 + "x",
+    "per cent": "Ops a " + "1.00 (0.00%) " * 250_000 + "x",
     "quotes": " > " * 300_000 + "x",
     "a table": "a,b\n" + "1,2\n" * 250_000,
-    "headings": "a b c d:\n" * 100_000,
-    "times": "real 1.00\n" * 100_000,
-    "zsh": "1.00s user " * 100_000,
+    "headings": "a b c d:\n" * 250_000,
+    "times": "real 1.00\n" * 250_000,
+    "zsh": "1.00s user " * 250_000,
     "braces": '{"fio version": ' + "[" * 500_000,
     "results": '{"results": [{"command": "a", "times": [' + "1," * 500_000,
     "commas of a number": "Ops a " + "1," * 500_000 + "(0.00%)",
@@ -44,10 +43,10 @@ _LONG = {
 
 
 def _wrong(path: Path) -> str:
-    begin = time.process_time()
     told = ""
     try:
-        found = read_measurements(path) if is_measurements(path) else None
+        with hang_guard():
+            found = read_measurements(path) if is_measurements(path) else None
         for part in found.parts.values() if found is not None else ():
             for run in part:
                 for metric, value in run.scalars.values():
@@ -61,11 +60,9 @@ def _wrong(path: Path) -> str:
     except InputError as error:
         if error.subject != str(path) or not error.message or not error.fix:
             told = f"an error about {error.subject!r}: {error.message!r}, fix {error.fix!r}"
-    except Exception as error:
+    except (Hang, Exception) as error:
         told = f"{type(error).__name__}: {str(error)[:200]}"
-    seconds = time.process_time() - begin
-    late = seconds > _SECONDS + path.stat().st_size / _BYTES_PER_SECOND
-    return told or (f"{seconds:.1f} s" if late else "")
+    return told
 
 
 @pytest.mark.parametrize("base", _BASES)
@@ -82,10 +79,8 @@ def test_mutants(base: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", _LONG)
-def test_long_lines_take_no_longer(name: str, tmp_path: Path) -> None:
+def test_long_lines_are_read_once(name: str, tmp_path: Path) -> None:
     path = tmp_path / re.sub(r"\W", "-", name)
     for before in ("", "real 1.00\nuser 1.00\nsys 1.00\n", "1,,task-clock,1,1\n"):
         path.write_text(before + _LONG[name])
-        begin = time.process_time()
-        _wrong(path)
-        assert time.process_time() - begin < 5
+        assert _wrong(path) == ""

@@ -13,19 +13,15 @@ import math
 import os
 import re
 import shutil
-import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import pytest
 from support.commands import Commands, problems
 from support.mutate_measurements import measurement_mutant
 from support.mutate_values import part_of_trace
+from support.progress import Hang, hang_guard
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.baseline import read_baseline
@@ -35,8 +31,6 @@ from wbscope.measure.metric import is_sane
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _COMPARED = int(os.environ.get("WBSCOPE_COMPARED_MUTANTS", "32"))
-_SECONDS = 1
-_STOP_SECONDS = 20
 _DATA = REPOSITORY / "tests/data/measure"
 _RUN = REPOSITORY / "examples/gate/runs/before-2"
 _TRACE = REPOSITORY / "examples/four-equal-writers/trace.dat"
@@ -91,30 +85,11 @@ def _bases() -> dict[str, tuple[str, bytes]]:
 _BASES = _bases()
 
 
-class _Hang(BaseException):
-    """A file took seconds without end."""
-
-
-@contextmanager
-def _stopped_when_late() -> Iterator[None]:
-    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise _Hang
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(_STOP_SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def _wrong(folder: Path, name: str) -> str:
     """What is wrong with the answer about the file; "" when nothing is."""
-    begin = time.process_time()
     told = ""
     try:
-        with _stopped_when_late():
+        with hang_guard():
             found = measurements(files_of_folder(folder))
         for metric, value in found.scalars.values():
             if value is not None and not (math.isfinite(value) and is_sane(value)):
@@ -128,10 +103,9 @@ def _wrong(folder: Path, name: str) -> str:
             told = f"an error without a message or a fix: {error.message!r}"
         elif error.at is None and not _WHOLE.match(error.message):
             told = f"an error without a place: {error.message!r}"
-    except (_Hang, Exception) as error:
+    except (Hang, Exception) as error:
         told = f"{type(error).__name__}: {str(error)[:200]}"
-    seconds = time.process_time() - begin
-    return told or (f"{seconds:.1f} s" if seconds > _SECONDS else "")
+    return told
 
 
 @pytest.mark.parametrize("base", _BASES)
@@ -159,12 +133,12 @@ def test_files_of_a_gate(name: str, read: Callable[[Path], object], tmp_path: Pa
         path.write_bytes(changed)
         told = ""
         try:
-            with _stopped_when_late():
+            with hang_guard():
                 read(path)
         except (InputError, UsageError) as error:
             if not str(error.subject).startswith(str(path)) or not error.fix:
                 told = f"an error about {error.subject!r}, fix {error.fix!r}"
-        except (_Hang, Exception) as error:
+        except (Hang, Exception) as error:
             told = f"{type(error).__name__}: {str(error)[:200]}"
         if told:
             wrong.append(f"{name} {number}: {told}  [{what[:200]}]")

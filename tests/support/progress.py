@@ -9,16 +9,19 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from .waits import GUARD_SECONDS, wait_until
 
 __all__ = [
+    "Hang",
     "Steps",
     "catches",
     "descendants",
+    "hang_guard",
     "has_open",
     "returned",
     "wait_for_group",
@@ -146,6 +149,26 @@ def wait_for_group(group: int) -> None:
         lambda: not any(lives(name) for name in os.listdir("/proc") if name.isdigit()),
         f"the processes of group {group} end",
     )
+
+
+class Hang(BaseException):
+    """Something goes on without end."""
+
+
+@contextlib.contextmanager
+def hang_guard() -> Iterator[None]:
+    """Within, in the main thread, what hangs ends with Hang: re asks for signals, too."""
+
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(round(GUARD_SECONDS))
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def returned(function: Callable[[], object]) -> bool:
