@@ -23,7 +23,7 @@ _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _DATA = REPOSITORY / "tests/data/measure"
 _BASES = sorted(path.name for path in _DATA.iterdir() if path.suffix != ".md")
 # Long lines of what expressions look for, each in its own way: what goes through all of it for each
-# part takes more than GUARD_SECONDS, and what goes through it once a second.
+# part takes more than GUARD_SECONDS; to go through it once takes a second.
 _LONG = {
     "digits": "1" * 3_000_000,
     "spaces": "1" + " " * 3_000_000 + "x",

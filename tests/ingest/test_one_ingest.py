@@ -7,14 +7,15 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.progress import waits_in
 from support.runs import REPOSITORY
 from support.tools import ingester_path, wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
 
 TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"
 Start = Callable[[], "subprocess.Popen[bytes]"]
@@ -27,10 +28,12 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path, cache: Path) -> Start:
-    """Starts one command; each start of the ingester is a line in `starts`, and takes a second."""
+    """Starts one command; each start of the ingester is a line in `starts`, and waits for `go`."""
     program = tmp_path / "ingester"
     program.write_text(
-        f'#!/bin/sh\necho started >> {tmp_path}/starts\nsleep 1\nexec {ingester_path()} "$@"\n'
+        f"#!/bin/sh\necho started >> {tmp_path}/starts\n"
+        f"until test -e {tmp_path}/go; do sleep 0.02; done\n"
+        f'exec {ingester_path()} "$@"\n'
     )
     program.chmod(0o755)
     cache.mkdir(0o700)
@@ -39,6 +42,19 @@ def start(tmp_path: Path, cache: Path) -> Start:
     return lambda: subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+
+
+def go(tmp_path: Path) -> None:
+    """Let the ingester go on that has started, or will."""
+    (tmp_path / "go").touch()
+
+
+def wait_for_lock(process: subprocess.Popen[bytes]) -> None:
+    """Until it waits for the lock that another one has."""
+    wait_until(
+        lambda: waits_in(process.pid, "lock") or process.poll() is not None, "waits for the lock"
+    )
+    assert process.poll() is None
 
 
 def starts(tmp_path: Path) -> int:
@@ -61,8 +77,13 @@ def runs(cache: Path) -> list[Path]:
 
 
 def test_parallel_commands_ingest_once(start: Start, tmp_path: Path, cache: Path) -> None:
-    running = [start() for _ in range(4)]
-    answers = {process.communicate(timeout=120)[0] for process in running}
+    first = start()
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
+    running = [first, *(start() for _ in range(3))]
+    for process in running[1:]:
+        wait_for_lock(process)
+    go(tmp_path)
+    answers = {process.communicate(timeout=GUARD_SECONDS)[0] for process in running}
     assert [process.returncode for process in running] == [0] * 4
     assert (len(answers), starts(tmp_path)) == (1, 1)
     assert len(runs(cache)) == 1
@@ -71,34 +92,34 @@ def test_parallel_commands_ingest_once(start: Start, tmp_path: Path, cache: Path
 
 def test_one_that_was_killed_blocks_nobody(start: Start, tmp_path: Path, cache: Path) -> None:
     first = start()
-    end = time.monotonic() + 60
-    while starts(tmp_path) < 1 and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
     second = start()
+    wait_for_lock(second)
     first.send_signal(signal.SIGKILL)
-    first.communicate(timeout=60)
-    out, err = second.communicate(timeout=120)
+    first.communicate(timeout=GUARD_SECONDS)
+    wait_until(lambda: starts(tmp_path) == 2, "the second one starts the ingester")
+    go(tmp_path)
+    out, err = second.communicate(timeout=GUARD_SECONDS)
     assert (second.returncode, bool(out)) == (0, True), err
     assert starts(tmp_path) == 2
     assert locks(cache) == []
     third = start()
-    assert third.communicate(timeout=60)[0] == out
+    assert third.communicate(timeout=GUARD_SECONDS)[0] == out
     assert starts(tmp_path) == 2
 
 
 def test_one_that_waits_hears_a_signal(start: Start, tmp_path: Path, cache: Path) -> None:
     first = start()
-    end = time.monotonic() + 60
-    while starts(tmp_path) < 1 and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
     first.send_signal(signal.SIGSTOP)
     try:
         second = start()
-        time.sleep(1)  # until it waits
+        wait_for_lock(second)
         second.send_signal(signal.SIGTERM)
-        second.communicate(timeout=10)
+        second.communicate(timeout=GUARD_SECONDS)
         assert second.returncode == 130
     finally:
         first.send_signal(signal.SIGCONT)
-    first.communicate(timeout=60)
+    go(tmp_path)
+    first.communicate(timeout=GUARD_SECONDS)
     assert (first.returncode, locks(cache)) == (0, [])

@@ -19,6 +19,7 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
+from support.waits import GUARD_SECONDS
 from wbscope.base.errors import InputError
 from wbscope.base.runinputs import SIDECAR_NAMES
 from wbscope.record.machine_facts import save_after, save_before
@@ -26,7 +27,6 @@ from wbscope.run import strange
 from wbscope.run.source import find_source
 
 _TRACE = REPOSITORY / "examples" / "four-equal-writers" / "trace.dat"
-_SECONDS = 20
 
 
 def _fifo(path: Path) -> None:
@@ -110,7 +110,7 @@ def test_ingester(folder: Path, kind: str, name: str) -> None:
             [ingester_path(), *job, "--json-lines"],
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=GUARD_SECONDS,
             check=False,
         )
         assert done.returncode == 3, done.stderr
@@ -184,7 +184,7 @@ def test_every_verb(wbscope: Wbscope, folder: Path, verb: tuple[str, ...]) -> No
         capture_output=True,
         text=True,
         env=wbscope.env,
-        timeout=_SECONDS,
+        timeout=GUARD_SECONDS,
         check=False,
     )
     assert done.returncode == 3, done.stderr
@@ -238,7 +238,7 @@ def test_other_strange_files_do_not_matter(folder: Path, kind: str) -> None:
         [ingester_path(), "sqlite", folder, "-o", database],
         capture_output=True,
         text=True,
-        timeout=_SECONDS,
+        timeout=GUARD_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .tools import require_program
+from .waits import GUARD_SECONDS
 
 __all__ = ["Field", "RawEvent", "RawReport"]
 
@@ -211,7 +212,7 @@ class RawReport:
             text=True,
             errors="surrogateescape",
             check=False,
-            timeout=60,
+            timeout=GUARD_SECONDS,
         )
         assert result.returncode == 0, result.stderr
         return result.stdout
