@@ -52,7 +52,8 @@ def go(tmp_path: Path) -> None:
 def wait_for_lock(process: subprocess.Popen[bytes]) -> None:
     """Until it waits for the lock that another one has."""
     wait_until(
-        lambda: waits_in(process.pid, "lock") or process.poll() is not None, "waits for the lock"
+        lambda: waits_in(process.pid, "lock_inode_wait") or process.poll() is not None,
+        "waits for the lock",
     )
     assert process.poll() is None
 
