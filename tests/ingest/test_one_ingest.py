@@ -7,7 +7,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, cache: Path) -> Start:
+def start(tmp_path: Path, cache: Path) -> Iterator[Start]:
     """Starts one command; each start of the ingester is a line in `starts`, and waits for `go`."""
     program = tmp_path / "ingester"
     program.write_text(
@@ -39,9 +39,18 @@ def start(tmp_path: Path, cache: Path) -> Start:
     cache.mkdir(0o700)
     env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), WBSCOPE_INGEST=str(program))
     command = [str(wbscope_path()), "query", "fairness", str(TRACE), "--json"]
-    return lambda: subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    started: list[subprocess.Popen[bytes]] = []
+
+    def one() -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe))
+        return started[-1]
+
+    yield one
+    go(tmp_path)
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def go(tmp_path: Path) -> None:

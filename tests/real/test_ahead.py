@@ -6,13 +6,14 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.progress import returned
 from support.runs import REPOSITORY
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import QueryError
 from wbscope.library import ahead, kept, objects, sharing
 from wbscope.library import session as session_module
@@ -276,18 +277,27 @@ def test_no_more_threads(
     assert taken == []
 
 
-def test_an_engine_that_is_closed_waits_for_nothing(run_db: Path, library: Library) -> None:
+def test_an_engine_that_is_closed_waits_for_nothing(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement has no end, so that stop() does not come back where it waits for it."""
     endless = (
         "CREATE TEMP VIEW endless AS WITH RECURSIVE c(n) AS"
         " (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     )
+    begun, opened = threading.Event(), ahead.open_database
+
+    def telling(*place: Any, **how: Any) -> Any:
+        found = opened(*place, **how)
+        found[0].set_trace_callback(lambda text: begun.set() if ASK in text else None)
+        return found
+
+    monkeypatch.setattr(ahead, "open_database", telling)
     working = ahead.Ahead(run_db, "run.db", [Definition("v", (endless, ASK))], ["endless"])
     working.start()
-    time.sleep(0.2)
+    assert begun.wait(GUARD_SECONDS)
     assert working._thread.is_alive()
-    begin = time.monotonic()
-    working.stop()
-    assert time.monotonic() - begin < 2
+    assert returned(working.stop)
     assert working.table("endless") is None
 
 
@@ -439,8 +449,7 @@ def test_what_was_made_for_nobody_yet_stays_when_other_things_are_begun(
     first = engine._sharing._ahead
     assert first is not None
     assert first.table("wb_dirty_extent") is not None
-    while not first.has_ended:
-        time.sleep(0.01)
+    wait_until(lambda: first.has_ended, "it has ended")
     engine.ahead(["_throttle_pause"], shared=True)
     assert engine._sharing._ahead is not first
     assert engine.made["wb_dirty_extent"]
