@@ -79,6 +79,8 @@ class _Box:
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
+        # One that has not stopped yet would take the signal, and stop then.
+        wait_until(lambda: all(map(_is_stopped, children)), "the children stop")
         met = [pid for pid in children if _is_program(pid) and _told(pid, "PPid") == [process.pid]]
         # A fork of a child may be stopped before it has asked to be told, and has the same name.
         own = [pid for pid in met if _parent(pid) == process.pid]
@@ -112,6 +114,15 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether each of its threads is, or has ended."""
+    try:
+        tasks = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one has ended just now
+        return False
+    return all(task.rpartition(")")[2].split()[0] in "TZX" for task in tasks)
 
 
 def _told(pid: int, *names: str) -> list[int]:
