@@ -82,13 +82,11 @@ class _Box:
         # One that has not stopped yet would take the signal, and stop then.
         wait_until(lambda: all(map(_is_stopped, children)), "the children stop")
         met = [pid for pid in children if _is_program(pid) and _told(pid, "PPid") == [process.pid]]
-        # A fork of a child may be stopped before it has asked to be told, and has the same name.
-        own = [pid for pid in met if _parent(pid) == process.pid]
         process.kill()
         process.communicate()
         for pid in children:
             try:
-                if pid in own:
+                if pid in met:
                     wait_until(lambda pid=pid: _is_told(pid), "a child is told of its parent's end")
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -106,14 +104,6 @@ def _is_program(pid: int) -> bool:
         )
     except OSError:
         return False
-
-
-def _parent(pid: int) -> int:
-    """0 where it has ended."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 def _is_stopped(pid: int) -> bool:
