@@ -8,7 +8,8 @@ quick:  a few cases of each function
 commit: of functions with many cases the eighth of this commit, see tests/support/choice.py
 all:    every case, and Spark, HDFS, S3, browsers, guests, a large database, a new Debian
 
-Output is printed as a step ends, and kept in build/logs. Exit: 0, 1 if a step failed.
+Output is printed as a step ends, and kept in build/logs. Exit: 0, 1 if a step failed or could not
+be started, 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,7 +94,12 @@ def stages(which: str) -> list[list[Lane]]:
         large = [*pytest, "-rs", "tests/ingest/test_large_database.py"]
         main.append(Step("large", large, {"WBSCOPE_LARGE": "1"}))
         patches = "tools/kernel_stamp.py --check || { [ $? -eq 1 ] && make kernel-test; }"
-        beside += [_make("fresh", "QUICK=1"), Step("patches", ["sh", "-c", patches])]
+        # A machine may refuse what a new root wants; why stands in the log.
+        fresh = "make fresh QUICK=1 || { [ -s build/fresh/refused ] && cat build/fresh/refused; }"
+        beside += [
+            Step(name, ["sh", "-c", text])
+            for name, text in (("fresh", fresh), ("patches", patches))
+        ]
     return [built, [main, beside]]
 
 
@@ -100,9 +107,20 @@ def _make(target: str, *words: str) -> Step:
     return Step(target, ["make", "--no-print-directory", target, *words])
 
 
-def run_lane(steps: Lane, ended: list[Ended], printing: threading.Lock) -> None:
-    """Run all, also those behind one that fails: each says what is wrong."""
+class Interrupted(Exception):
+    """No further step is to be run."""
+
+
+def run_lane(
+    steps: Lane, ended: list[Ended], printing: threading.Lock, stop: threading.Event
+) -> None:
+    """Run all, also those behind one that fails: each says what is wrong.
+
+    Raises: OSError where one cannot be started; Interrupted once `stop` is set.
+    """
     for step in steps:
+        if stop.is_set():
+            raise Interrupted
         log = _LOGS / f"{step.name}.log"
         began = time.monotonic()
         with log.open("wb") as output:
@@ -177,15 +195,20 @@ def main() -> int:
     _COSTS.unlink(missing_ok=True)
     began = time.monotonic()
     ended: list[Ended] = []
-    printing = threading.Lock()
+    printing, stop = threading.Lock(), threading.Event()
     for lanes in stages(sys.argv[1]):
-        threads = [
-            threading.Thread(target=run_lane, args=(steps, ended, printing)) for steps in lanes
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            running = [pool.submit(run_lane, steps, ended, printing, stop) for steps in lanes]
+            try:
+                for lane in running:
+                    lane.result()
+            except KeyboardInterrupt:  # the steps have heard it, too
+                stop.set()
+                return 130
+            except OSError as error:
+                stop.set()
+                print(f"cannot be run: {error}", file=sys.stderr)
+                return 1
         if not all(one.is_good for one in ended):
             break
     print(f"\n{table(ended, time.monotonic() - began)}")
