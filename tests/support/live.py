@@ -49,7 +49,7 @@ _SYSCTLS = (
 )
 # Of an instance, a group of probes and a file of the register: the pid of who made it.
 _MADE_BY = re.compile(r"wbscope[-_](\d+)[-_](?:[0-9a-f]{8}|doctor|remote)\b")
-_WATCH = re.compile(r"tests-(\d+)-\d+")
+_WATCH = re.compile(r"tests-of-wbscope-(\d+)-\d+")
 _watches = itertools.count()
 _held = 0
 
@@ -107,7 +107,7 @@ def watching(event: str, wanted: str) -> Iterator[Callable[[], bool]]:
 
     A workload goes on until then, however fast the machine writes.
     """
-    folder = _TRACEFS / "instances" / f"tests-{os.getpid()}-{next(_watches)}"
+    folder = _TRACEFS / "instances" / f"tests-of-wbscope-{os.getpid()}-{next(_watches)}"
     event_folder = folder / "events" / event.replace(":", "/")
     folder.mkdir()
     try:
