@@ -40,7 +40,7 @@ _SLOW = ("matplotlib.backends.backend_agg", "matplotlib.figure", "numpy", "ruptu
 Job = dict[str, Any]
 
 
-def _children(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """All that descend from the process, itself first."""
     found = [pid]
     for parent in found:
@@ -162,7 +162,7 @@ def _run_watched(job: Job) -> dict[str, Any]:
         if done:
             usage = told
             continue
-        pids = _children(pid)
+        pids = descendants(pid)
         temporary = max(temporary, _temporary(pids, job["temp"]))
         resident = max(_resident(number) for number in pids) - base
         if time.monotonic() - begin > job["seconds"]:
@@ -216,7 +216,7 @@ def _reap(at_once: bool, seconds: float) -> list[str]:
         if pid:
             continue
         if time.monotonic() > end:
-            pids = _children(os.getpid())[1:]
+            pids = descendants(os.getpid())[1:]
             if not at_once:
                 left += [_name(pid) for pid in pids]
             _kill(pids)

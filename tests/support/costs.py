@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .commandserver import descendants
+
 __all__ = ["SLOW", "Costs", "cpu_seconds"]
 
 SLOW = Path(__file__).parents[1] / "slow.txt"
@@ -25,14 +27,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def cpu_seconds(pid: int) -> float:
     """Of a process and of all that descend from it, those that have ended among them."""
     ticks = 0
-    found = [pid]
-    for process in found:
-        with suppress(OSError, IndexError):  # it has ended: whoever waited for it has its time
+    for process in descendants(pid):
+        with suppress(OSError):  # it has ended: whoever waited for it has its time
             stat = Path(f"/proc/{process}/stat").read_text()
             ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
-            for task in os.listdir(f"/proc/{process}/task"):
-                listed = Path(f"/proc/{process}/task/{task}/children").read_text().split()
-                found += map(int, listed)
     return ticks / _TICKS
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from .commandserver import descendants
 from .waits import GUARD_SECONDS, wait_until
 
 __all__ = [
@@ -74,17 +75,6 @@ def _has_ended(pid: int) -> bool:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
-
-
-def descendants(pid: int) -> list[int]:
-    """All that descend from the process, itself first."""
-    found = [pid]
-    for parent in found:
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{parent}/task"):
-                listed = Path(f"/proc/{parent}/task/{task}/children").read_text().split()
-                found += map(int, listed)
-    return found
 
 
 def _status(pid: int | str) -> list[str]:
