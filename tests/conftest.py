@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("COLUMNS", "WBSCOPE_PAGER"):  # of the terminal that pytest was started in
         os.environ.pop(name, None)
     if config.getoption("--quick") and "WBSCOPE_QUICK" not in os.environ:
-        os.environ["WBSCOPE_QUICK"] = "1"  # one kill of each kind
+        os.environ["WBSCOPE_QUICK"] = "1"  # shorter runs, fewer examples of a property
     config.pluginmanager.register(Costs(config))
     if not hasattr(config, "workerinput"):  # workers have the PATH of who started them
         _compile_engines_once(config)

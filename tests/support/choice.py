@@ -113,7 +113,7 @@ def chosen(cases: Iterable[Case], part: int, always: Collection[str] = ()) -> se
 
 
 def is_dealt(case: Case) -> bool:
-    """Whether a part may have none of its function."""
+    """Whether a part may have none of its function, where that has a single case."""
     return case.folder in _APART or "dealt" in case.marks
 
 
@@ -138,8 +138,8 @@ def pairwise(names: Iterable[str]) -> list[str]:
 
     A name is KERNEL-PROCESSOR-VERSION[-FORM], 6.1-armhf-v7-lost: version 7 is compressed with zstd
     where the form says nothing else. The one with the most pairs that are still missing is taken
-    next, of equal ones the first by name. Each processor has
-    one with lost events and one with buffers, and each version of the file for each kernel, too.
+    next, of equal ones the first by name. Of each processor there is one with lost events and one
+    with buffers, and of each kernel each version of the file that it has.
     """
     missing = {name: _pairs(name) for name in sorted(names)}
     taken: list[str] = []
