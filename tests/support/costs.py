@@ -17,8 +17,8 @@ from .commandserver import descendants
 __all__ = ["SLOW", "Costs", "cpu_seconds"]
 
 SLOW = Path(__file__).parents[1] / "slow.txt"
-"""Functions that make check leaves out: their few cases take more than half a second of CPU."""
-_SLOW_CPU_SECONDS = 0.5
+"""Functions that make check leaves out: their few cases take more than 0.4 s of CPU."""
+_SLOW_CPU_SECONDS = 0.4
 
 _PROPERTY = "cpu_seconds"
 _TICKS = os.sysconf("SC_CLK_TCK")
