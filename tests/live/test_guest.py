@@ -108,9 +108,9 @@ for which in front recorder; do
   for pid in $(ps -o pid,args | grep "$pattern" | grep -v grep | awk '{{print $1}}'); do
     kill -9 $pid
   done
+  kill $(cat /p/data/started) 2>/dev/null # without its recorder, record waits for the command
   until [ -e /out/killed-$which/meta.json ]; do sleep 0.2; done
   wait
-  kill $(cat /p/data/started) 2>/dev/null
   tries=0 # what is left then is told
   while left | grep -q . && [ $tries -lt 300 ]; do sleep 0.2; tries=$((tries + 1)); done
   echo "$which left $(dirty) $(left | wc -l)"
