@@ -118,9 +118,11 @@ def parse_date(subject: str, text: str) -> datetime:
 
 
 def add_runs(
-    path: Path, runs: Sequence[RunData], place: Place
+    path: Path, runs: Sequence[RunData], place: Place, *, wait_seconds: float = _WAIT_SECONDS
 ) -> tuple[list[RunData], list[tuple[RunData, str]]]:
     """Store runs, all or none; the file is made where there is none.
+
+    wait_seconds  how long another writer is waited for
 
     -> those that are new, and those that the history has, each with the commit it is at.
 
@@ -132,12 +134,12 @@ def add_runs(
         with private_folder(path, held=True) as folder:
             own = folder / path.name
             try:
-                told = _added(own, runs, place)
+                told = _added(own, runs, place, wait_seconds)
             except WbscopeError as error:
                 raise error.with_path(str(own), str(path)) from error
             if _gets_name(own, path):
                 return told
-    return _added(path, runs, place)
+    return _added(path, runs, place, wait_seconds)
 
 
 def _gets_name(own: Path, path: Path) -> bool:
@@ -154,11 +156,11 @@ def _gets_name(own: Path, path: Path) -> bool:
 
 
 def _added(
-    path: Path, runs: Sequence[RunData], place: Place
+    path: Path, runs: Sequence[RunData], place: Place, wait_seconds: float
 ) -> tuple[list[RunData], list[tuple[RunData, str]]]:
     new: list[RunData] = []
     known: list[tuple[RunData, str]] = []
-    with _opened(path, write=True) as database:
+    with _opened(path, write=True, wait_seconds=wait_seconds) as database:
         places = dict(database.execute("SELECT source_id, commit_id FROM run").fetchall())
         _check_date(database, place)
         # By its content, as a run that is known by its place may have been copied.
@@ -196,7 +198,7 @@ def read_history(path: Path) -> list[Entry]:
 
     Raises: InputError for a file that is no history, or a damaged one.
     """
-    with _opened(path, write=False) as database:
+    with _opened(path, write=False, wait_seconds=_WAIT_SECONDS) as database:
         return sorted(_entries(path, database), key=lambda entry: entry.place.date)
 
 
@@ -210,7 +212,7 @@ def _copied(run: RunData, stored: Sequence[Entry]) -> str | None:
 
 
 @contextmanager
-def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
+def _opened(path: Path, *, write: bool, wait_seconds: float) -> Iterator[sqlite3.Connection]:
     """In one transaction: what fails leaves the file as it was."""
     name = str(path)
     if path.exists() and not path.is_file():
@@ -221,7 +223,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(os.fsencode(absolute(path)))}?mode={mode}"
     try:
         with closing(
-            sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+            sqlite3.connect(uri, uri=True, timeout=wait_seconds, isolation_level=None)
         ) as database:
             # Before any statement reads what somebody may have put there.
             database.execute("PRAGMA trusted_schema = OFF")
@@ -236,12 +238,12 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
             if write:
                 database.execute("COMMIT")
     except sqlite3.DatabaseError as error:
-        raise _told(name, error) from error
+        raise _told(name, error, wait_seconds) from error
 
 
-def _told(name: str, error: sqlite3.DatabaseError) -> InputError | SetupError:
+def _told(name: str, error: sqlite3.DatabaseError, wait_seconds: float) -> InputError | SetupError:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-        told = f"is being written by another command, for more than {_WAIT_SECONDS:g} s"
+        told = f"is being written by another command, for more than {wait_seconds:g} s"
         return SetupError("busy-history", name, told, fix="try again")
     if isinstance(error, sqlite3.OperationalError):
         return SetupError("cannot-write", name, f"cannot be opened or written: {error}",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, lost, metric, run
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
-from wbscope.compare import history
 from wbscope.compare.history import Place, add_runs, parse_date, read_history
 from wbscope.compare.rundata import RunData, Session
 
@@ -93,23 +93,14 @@ def test_a_copy_in_another_folder_is_the_same_run(file: Path) -> None:
     assert len(read_history(file)) == 2
 
 
-def test_all_or_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_or_none(file: Path) -> None:
+    """The second of two has a name that is no text."""
     add_runs(file, [a_run("a")], PLACE)
     before = file.read_bytes()
-    insert, calls = history._insert, []
-
-    def fails(*given: Any) -> None:
-        calls.append(given)
-        if len(calls) == 2:
-            raise OSError("no space")
-        insert(*given)
-
-    monkeypatch.setattr(history, "_insert", fails)
     for name, left in (("history.db", before), ("new.db", None)):
-        calls.clear()
         path = file.with_name(name)
-        with pytest.raises(OSError, match="no space"):
-            add_runs(path, [a_run("b"), a_run("c")], PLACE)
+        with pytest.raises(UnicodeEncodeError):
+            add_runs(path, [a_run("b"), a_run("c\udcff", source_id="c")], PLACE)
         assert (path.read_bytes() if path.exists() else None) == left
 
 
@@ -191,13 +182,12 @@ def test_a_file_that_is_not_there(file: Path) -> None:
         add_runs(file.parent / "no folder" / "history.db", [a_run()], PLACE)
 
 
-def test_another_writer_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_WAIT_SECONDS", 0.1)
+def test_another_writer_is_waited_for(file: Path) -> None:
     add_runs(file, [a_run()], PLACE)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(SetupError) as caught:
-        add_runs(file, [a_run("b")], PLACE)
+        add_runs(file, [a_run("b")], PLACE, wait_seconds=0.1)
     assert caught.value.slug == "busy-history"
     assert len(read_history(file)) == 1  # readers need not wait
     other.close()
@@ -209,17 +199,16 @@ def test_a_new_history_takes_the_place_of_nothing(
     """Another command was faster, and what lies beside it is not ours."""
     for name in ("history.db-journal", ".history.db.mine", "other.db"):
         (file.parent / name).write_text("mine")
-    added = history._added
+    link = os.link
 
-    def slower(path: Path, *rest: Any) -> Any:
-        if path != file and not file.exists():
-            monkeypatch.setattr(history, "_added", added)
-            add_runs(file, [a_run("first")], PLACE)
-        return added(path, *rest)
+    def slower(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        add_runs(file, [a_run("first")], PLACE)
+        link(source, target)
 
     # SQLite would take the journal for that of the history.
     (file.parent / "history.db-journal").unlink()
-    monkeypatch.setattr(history, "_added", slower)
+    monkeypatch.setattr(os, "link", slower)
     new, known = add_runs(file, [a_run("second")], PLACE)
     assert ([one.name for one in new], known) == (["second"], [])
     assert [one.run.name for one in read_history(file)] == ["first", "second"]
@@ -241,13 +230,16 @@ def test_a_file_system_without_hard_links(file: Path, monkeypatch: pytest.Monkey
     assert [path.name for path in file.parent.iterdir()] == ["history.db"]
 
 
-def test_errors_of_a_new_history_name_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_given: Any) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(history, "_insert", full)
-    with pytest.raises(SetupError) as caught:
-        add_runs(file, [a_run()], PLACE)
+def test_errors_of_a_new_history_name_it(file: Path) -> None:
+    """As on a full disk, in the middle of it."""
+    many = {metric(f"ops.m{n}"): float(n) for n in range(300)}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (32 << 10, limits[1]))
+    try:
+        with pytest.raises(SetupError) as caught:
+            add_runs(file, [run("a", many)], PLACE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.subject == str(file)
     assert list(file.parent.iterdir()) == []
 
