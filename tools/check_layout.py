@@ -420,10 +420,10 @@ def levels(needs: dict[str, tuple[str, ...]]) -> dict[str, int]:
     return {name: below(name) for name in needs}
 
 
-def check_levels() -> Iterator[tuple[str, str]]:
+def check_levels(most: int = MAX_LEVELS) -> Iterator[tuple[str, str]]:
     needs = {name: read for name, (_, read) in views().items()}
     for name, level in levels(needs).items():
-        if level > MAX_LEVELS and not name.startswith("_"):
+        if level > most and not name.startswith("_"):
             yield views()[name][0], f"{name} stands on {level} levels of public views"
 
 

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -390,10 +390,11 @@ def install(built: Path, root: Path, script: str, steps: Steps, suite: Suite = B
         print(tail(log), flush=True)
 
 
-def run_tests(root: Path) -> list[str]:
+def run_tests(
+    root: Path, log: Path = CACHE / "test.log", run: Callable[..., object] = inside
+) -> list[str]:
     """What is wrong; the tests in tests/live are run too when one before them fails."""
-    log = CACHE / "test.log"
-    inside(root, log, "make", "-i", "test")
+    run(root, log, "make", "-i", "test")
     text = log.read_text(encoding="utf-8", errors="replace")
     said = failed_tests(text)
     # "Error 1 (ignored)", and "Terminated (ignored)" of what a signal ended.

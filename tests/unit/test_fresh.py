@@ -180,13 +180,10 @@ def test_skips_for_want_of_a_package_fail(tool: ModuleType) -> None:
          ["make: *** [Makefile:50: build/.debs] Error 100", "no test was run"]),
     ],
 )  # fmt: skip
-def test_what_make_test_said(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, said: list[str]
-) -> None:
+def test_what_make_test_said(tool: ModuleType, tmp_path: Path, text: str, said: list[str]) -> None:
     """All of it, though make goes on behind a failure."""
-    monkeypatch.setattr(tool, "CACHE", tmp_path)
-    monkeypatch.setattr(tool, "inside", lambda root, log, *words: log.write_text(text))
-    found = tool.run_tests(tmp_path)
+    log = tmp_path / "test.log"
+    found = tool.run_tests(tmp_path, log, lambda root, log, *words: log.write_text(text))
     assert len(found) == len(said) + bool(said)  # and where the log is
     for one, wanted in zip(found, said, strict=False):
         assert wanted in one
@@ -202,9 +199,12 @@ def test_what_is_handed_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     """How registries are reached, and nothing else of the environment."""
     monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
     settings = importlib.import_module("fresh_settings")
+    for name in settings.environment():
+        monkeypatch.delenv(name)
     environ = {"PIP_INDEX_URL": "a", "https_proxy": "b", "NO_PROXY": "c", "SSL_CERT_FILE": "d"}
-    environ |= {"PIP_FIND_LINKS": f"{tmp_path} /not/there https://x", "TOKEN": "e", "PATH": "f"}
-    monkeypatch.setattr(os, "environ", environ)
+    environ |= {"PIP_FIND_LINKS": f"{tmp_path} /not/there https://x", "TOKEN": "e"}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
     names = set(settings.environment())
     assert names == {"PIP_INDEX_URL", "https_proxy", "NO_PROXY", "SSL_CERT_FILE", "PIP_FIND_LINKS"}
     assert settings.local_folders() == [str(tmp_path)]

@@ -3,88 +3,111 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.runs import REPOSITORY
 
+_TOOL = REPOSITORY / "tools/run_tests.py"
+_UNIT_TESTS = "build/tests/tests/unit/ingest/wbscope_unit_tests"
+
+Ran = Callable[[Mapping[str, str]], subprocess.CompletedProcess[str]]
+
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The program, with its logs and costs in a folder of the test."""
-    monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
-    monkeypatch.setattr("sys.argv", ["run_tests.py", "quick"])
-    loaded = importlib.import_module("run_tests")
-    monkeypatch.setattr(loaded, "_LOGS", tmp_path)
-    monkeypatch.setattr(loaded, "_COSTS", tmp_path / "costs.jsonl")
-    return loaded
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = spec_from_file_location("run_tests", _TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)  # its dataclasses look there
+    spec.loader.exec_module(module)
+    return module
 
 
-def _ended(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, *stages: list[list[tuple[str, str]]]
-) -> int:
-    made = [
-        [[tool.Step(name, ["sh", "-c", text]) for name, text in lane] for lane in stage]
-        for stage in stages
-    ]
-    monkeypatch.setattr(tool, "stages", lambda which: made)
-    code: int = tool.main()
-    return code
+@pytest.fixture
+def ran(tmp_path: Path) -> Ran:
+    """`run_tests.py quick` of a repository whose steps are lines of shell, none of them wrong."""
+
+    def run(steps: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "tools").mkdir()
+        shutil.copy(_TOOL, tmp_path / "tools")
+        targets = (f"{name}:\n\t@{steps.get(name, 'true')}\n" for name in ("lint", "tests-built"))
+        (tmp_path / "Makefile").write_text("".join(targets))
+        for name in (_UNIT_TESTS, ".venv/bin/pytest"):
+            program = tmp_path / name
+            text = steps.get(program.name, "true")
+            if text:
+                program.parent.mkdir(parents=True)
+                program.write_text(f"#!/bin/sh\n{text}\n")
+                program.chmod(0o755)
+        command = [sys.executable, tmp_path / "tools/run_tests.py", "quick"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
 
 
-def test_all_is_well(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert _ended(tool, monkeypatch, [[("a", "echo said by a")], [("b", "true")]]) == 0
-    out = capfd.readouterr().out
-    assert "== a: passed" in out
-    assert "said by a" in out
+def test_all_is_well(ran: Ran) -> None:
+    done = ran({"lint": "echo said by lint"})
+    assert done.returncode == 0, done.stderr
+    for name in ("lint", "tests-built", "C++", "most"):
+        assert f"== {name}: passed" in done.stdout
+    assert "said by lint" in done.stdout
 
 
-def test_what_stands_behind_a_failure_is_run_but_no_further_stage(
-    tool: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    stages = [[[("a", "exit 3"), ("b", "true")]], [[("c", f"touch {tmp_path}/c")]]]
-    assert _ended(tool, monkeypatch, *stages) == 1
-    told = capfd.readouterr()
-    assert "== a: FAILED" in told.out
-    assert "== b: passed" in told.out
-    assert told.err == "failed: a (build/logs/a.log)\n"
-    assert not (tmp_path / "c").exists()
+def test_what_stands_behind_a_failure_is_run(ran: Ran) -> None:
+    done = ran({"wbscope_unit_tests": "exit 3"})
+    assert done.returncode == 1
+    assert "== C++: FAILED" in done.stdout
+    assert "== most: passed" in done.stdout
+    assert "C++ (build/logs/C++.log)" in done.stderr
 
 
-def test_a_program_that_is_not_there(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    lanes = [[tool.Step("none", ["/nowhere/pytest"])], [tool.Step("a", ["true"])]]
-    monkeypatch.setattr(tool, "stages", lambda which: [lanes])
-    assert tool.main() == 1
-    assert "cannot be run" in capfd.readouterr().err
+def test_no_stage_is_run_behind_a_failure(ran: Ran, tmp_path: Path) -> None:
+    done = ran({"lint": "exit 3", "pytest": f"touch {tmp_path}/ran"})
+    assert done.returncode == 1
+    assert "== lint: FAILED" in done.stdout
+    assert "== tests-built: passed" in done.stdout
+    assert "lint (build/logs/lint.log)" in done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
-def test_the_table_counts_by_folder(tool: ModuleType) -> None:
+def test_a_program_that_is_not_there(ran: Ran) -> None:
+    done = ran({"pytest": ""})
+    assert done.returncode == 1
+    assert ".venv/bin/pytest" in done.stderr
+
+
+def test_the_table_counts_by_folder(ran: Ran) -> None:
+    """As tests/support/costs.py writes them; what a step took is measured."""
     tests = [
         ("tests/unit/test_a.py::test_a", 1.5, 1.0, "passed"),
         ("tests/unit/test_a.py::test_b", 2.0, 0.4, "failed"),
         ("tests/live/test_c.py::test_c", 9.0, 0.0, "skipped"),
     ]
     keys = ("test", "seconds", "cpu_seconds", "outcome")
-    lines = [json.dumps(dict(zip(keys, values, strict=True))) + "\n" for values in tests]
-    tool._COSTS.write_text("".join(lines))
-    step = tool.Step("lint", ["make", "lint"])
-    rows = [line.split() for line in tool.table([tool.Ended(step, 0, 7.0, 5.0)], 12.0).splitlines()]
-    assert rows[1:5] == [
+    lines = [json.dumps(dict(zip(keys, values, strict=True))) for values in tests]
+    done = ran({"pytest": "".join(f"echo '{line}' >> \"$WBSCOPE_COSTS\"\n" for line in lines)})
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.index("\ngroup ") :]
+    rows = [line.split() for line in table.splitlines()[2:8]]
+    assert rows[:2] == [
         ["tests/live", "1", "1", "0", "9", "0"],
         ["tests/unit", "2", "0", "1", "4", "1"],
-        ["lint", "0", "7", "5"],
-        ["all", "3", "0", "12", "5"],
     ]
+    assert sorted(row[:2] for row in rows[2:5]) == [
+        ["C++", "0"],
+        ["lint", "0"],
+        ["tests-built", "0"],
+    ]
+    assert rows[5][:3] == ["all", "3", "0"]
 
 
 @pytest.mark.parametrize("which", ["quick", "commit", "all"])

@@ -42,9 +42,7 @@ def test_steps_are_where_they_are_said_to_be(tool: ModuleType) -> None:
     assert levels == pytest.approx(wanted, abs=0.006)  # 2 % / sqrt(200), four times
 
 
-def test_judged_by_points_that_are_known(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "STILL", 10)
-    monkeypatch.setattr(tool, "MOVED", 10)
+def test_judged_by_points_that_are_known(tool: ModuleType) -> None:
     told: dict[str, Any] = tool.judged(lambda _values: [26, 3])
     assert set(told["alarms"].values()) == {100}
     assert told["found"]["10 %, last 4"] == (100, 0.0, 100)
