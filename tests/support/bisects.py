@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,17 +23,24 @@ __all__ = ["Made", "bisect", "made_runs"]
 class Made:
     """Runs whose latency is the setting, or the kernel, and a little noise.
 
-    fail  latencies whose runs fail; interrupt  the number of the run that Ctrl-C comes in
+    fail  latencies whose runs fail; damage  latencies whose runs have a damaged trace;
+    interrupt, kill  the number of the run that Ctrl-C comes in, or kill -9;
+    write  makes the run in its folder, of its latency
     """
 
     def __init__(self) -> None:
         self.latencies: list[float] = []
         self.fail: tuple[float, ...] = ()
+        self.damage: tuple[float, ...] = ()
         self.interrupt: int | None = None
+        self.kill: int | None = None
+        self.write: Callable[[Path, float], Path] = self._noisy
 
     def make(self, _places: object, setup: Setup, work: Path, *_: object) -> Path:
         if len(self.latencies) + 1 == self.interrupt:
             raise KeyboardInterrupt
+        if len(self.latencies) + 1 == self.kill:
+            os.kill(os.getpid(), signal.SIGKILL)
         if setup.kernel.image is not None:
             latency = float(Path(setup.kernel.image).read_text())
         else:
@@ -39,7 +48,13 @@ class Made:
         self.latencies.append(latency)
         if latency in self.fail:
             raise Failure("the guest died", {"console": "panic\n"})
-        return write_run(work / "run", latency + 0.01 * len(self.latencies))
+        run = self.write(work / "run", latency)
+        if latency in self.damage:
+            (run / "trace.dat").write_bytes(b"\x17\x08\x44tracing")
+        return run
+
+    def _noisy(self, folder: Path, latency: float) -> Path:
+        return write_run(folder, latency + 0.01 * len(self.latencies))
 
 
 def made_runs(monkeypatch: pytest.MonkeyPatch) -> Made:

@@ -156,6 +156,7 @@ class Builds:
     kernel: Kernel
     folder: Path
     told: Callable[[str], None]
+    grace_seconds: float = _GRACE_SECONDS
 
     def of(self, commit: str) -> Kernel:
         """Raises: Broken where it does not build, SetupError where nothing would."""
@@ -198,13 +199,13 @@ class Builds:
         try:
             return build.wait()
         except BaseException:
-            _end_group(build)
+            _end_group(build, self.grace_seconds)
             raise
 
 
-def _end_group(leader: subprocess.Popen[bytes]) -> None:
+def _end_group(leader: subprocess.Popen[bytes], grace_seconds: float) -> None:
     """Nothing of it may write to the work tree when the next commit is checked out."""
-    deadline = time.monotonic() + _GRACE_SECONDS
+    deadline = time.monotonic() + grace_seconds
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader.pid, signal.SIGTERM)
         # make takes away what is half made; who began it all may be gone before.

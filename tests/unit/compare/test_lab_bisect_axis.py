@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 from support.bisects import Made, bisect, made_runs
 from support.labs import METRIC, write_run
-from wbscope.compare.load import Loader
-from wbscope.lab.places import Places
-from wbscope.lab.setup import Setup
 
 Cli = Callable[..., Any]
 
@@ -131,16 +128,8 @@ def test_no_more_runs_than_allowed(cli: Cli, made: Made, matrix: Path, tmp_path:
     assert "the first bad one is behind c, up to e" in ran.out
 
 
-def test_a_damaged_run_is_skipped(
-    cli: Cli, made: Made, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def make(_self: object, setup: Setup, work: Path, *_: object) -> Path:
-        run = made.make(None, setup, work)
-        if made.latencies[-1] == 102.0:
-            (run / "trace.dat").write_bytes(b"\x17\x08\x44tracing")
-        return run
-
-    monkeypatch.setattr(Places, "make", make)
+def test_a_damaged_run_is_skipped(cli: Cli, made: Made, matrix: Path, tmp_path: Path) -> None:
+    made.damage = (102.0,)
     document = bisect(cli, matrix, tmp_path / "out", "--axis", "size", "--json").document()
     (row,) = (row for row in document["rows"] if row["point"] == "c")
     assert row["verdict"] == "skip"
@@ -193,28 +182,20 @@ def test_a_metric_that_is_none(cli: Cli, made: Made, matrix: Path, tmp_path: Pat
 
 
 def test_numbers_that_mean_another_thing_are_not_compared(
-    cli: Cli, made: Made, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, made: Made, matrix: Path, tmp_path: Path
 ) -> None:
     """nr_vmscan_write counts other pages from 6.16 on: that is no change for the worse."""
 
-    def make(_self: object, setup: Setup, work: Path, *_: object) -> Path:
-        run = work / "run"
-        made.latencies.append(float(setup.sysctls["vm.dirty_bytes"]))
-        write_run(run, 1.0, "6.1.0" if made.latencies[-1] < 200 else "7.2.0")
+    def write(folder: Path, latency: float) -> Path:
+        run = write_run(folder, 1.0, "6.1.0" if latency < 200 else "7.2.0")
+        (run / "vmstat.before").write_text("nr_vmscan_write 0\n")
+        (run / "vmstat.after").write_text(f"nr_vmscan_write {latency:.0f}\n")
         return run
 
-    monkeypatch.setattr(Places, "make", make)
-    real = Loader.side
-
-    def side(self: Loader, name: str, given: Sequence[str]) -> Any:
-        found = real(self, name, given)
-        for run in found.runs:
-            metric, _ = run.scalars[METRIC]
-            object.__setattr__(metric, "not_across", "6.16")
-        return found
-
-    monkeypatch.setattr(Loader, "side", side)
-    ran = bisect(cli, matrix, tmp_path / "out", "--axis", "size", "--json")
+    made.write = write
+    words = ("--axis", "size", "--json")
+    metric = "vmstat.nr_vmscan_write_count"
+    ran = bisect(cli, matrix, tmp_path / "out", *words, metric=metric)
     assert (ran.code, ran.error()["slug"]) == (4, "not-comparable")
     assert ran.error()["message"] == "means another thing from Linux 6.16 on"
     assert made.latencies == [100, 201]

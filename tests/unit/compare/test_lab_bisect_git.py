@@ -10,14 +10,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.bisects import Made, bisect, made_runs
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.lab.gitsteps import Repository
 
 Cli = Callable[..., Any]
 
@@ -226,15 +224,17 @@ def test_ctrl_c_puts_the_checkout_back(
 
 
 def test_after_a_kill_git_knows_the_way_back(
-    cli: Cli, made: Made, one: Path, series: _Sources, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, made: Made, one: Path, series: _Sources
 ) -> None:
-    """As a kill leaves it: nothing is put back, and the next start says what to do."""
+    """Nothing is put back, and the next start says what to do."""
     before = series.checked_out
-    made.interrupt = 14
-    # Not undo(), which would undo what `made` stands in for, too.
-    with monkeypatch.context() as patched:
-        patched.setattr(Repository, "as_it_was", lambda _: nullcontext())
-        assert _along(cli, one, series).code == 130
+    made.kill = 14
+    if (child := os.fork()) == 0:
+        try:
+            _along(cli, one, series)
+        finally:
+            os._exit(0)  # it was not killed
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert series.is_bisecting
     refused = _along(cli, one, series, "--resume", "--json")
     assert (refused.code, refused.error()["slug"]) == (2, "bisecting")
@@ -245,9 +245,7 @@ def test_after_a_kill_git_knows_the_way_back(
 _BUILDING = """
 import sys
 from pathlib import Path
-from wbscope.base import watch
 from wbscope.base.watch import watching
-from wbscope.lab import gitsteps
 from wbscope.lab.gitsteps import Builds, Repository
 from wbscope.lab.setup import Kernel
 
@@ -257,13 +255,12 @@ def interrupt(*_):
 import signal
 signal.signal(signal.SIGTERM, interrupt)
 folder, commit, build, patience = sys.argv[1:]
-gitsteps._GRACE_SECONDS = float(patience)
-watch._GRACE_SECONDS = 0.1
 repository = Repository(Path(folder))
 try:
     with watching(lambda error: 1), repository.as_it_was():
         kernel = Kernel(image=folder + "/image")
-        Builds(repository, build, kernel, Path(folder).parent / "builds", print).of(commit)
+        folder = Path(folder).parent / "builds"
+        Builds(repository, build, kernel, folder, print, float(patience)).of(commit)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -280,7 +277,7 @@ def test_a_signal_ends_the_build_before_the_checkout(
     hook.write_text(
         f"#!/bin/sh\n[ -e {beside}/begun ] || exit 0\n[ -e object ] && touch {beside}/early\n"
         f"touch {beside}/back\nuntil [ -e {beside}/go ]; do sleep 0.02; done\n"
-        "sleep 1  # ten times what a command has that does not hold signals\n"
+        "sleep 1  # more than a command has that does not hold signals\n"
     )
     hook.chmod(0o755)
     before = series.checked_out
