@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -161,12 +162,13 @@ def test_a_bdi_that_is_mounted_often() -> None:
     16,000 of them for each line.
     """
     count = 4_000
-    engine = cast(Engine, SimpleNamespace(facts=None, shown="run"))
     lines = [f"8:0 sda1 /a\\040{number} ext4\n" for number in range(count)]
+    facts = sqlite3.connect(":memory:")
+    facts.execute("CREATE TABLE sidecar_text (name, text)")
+    facts.execute("INSERT INTO sidecar_text VALUES ('bdis', ?)", ("".join(lines),))
+    engine = cast(Engine, SimpleNamespace(facts=facts, shown="run"))
     found: list[Names] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labels, "file_texts", lambda *_: {"bdis": "".join(lines)})
-        patch.setattr(labels, "cgroup_paths", lambda *_: {})
         patch.setattr(labels, "plain_path", lambda place: _Counted(plain_path(place)))
         patch.setattr(_Counted, "compared", 0)
         steps = _most_bytes_of_a_step(lambda: found.append(labels.names_of(engine)))

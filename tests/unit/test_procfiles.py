@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from wbscope.base.procfiles import entries_of, plain_path, text_of
 from wbscope.doctor.mounts import read_mounts
-from wbscope.record import disks, machine_facts, tracefs
+from wbscope.record.disks import mount_of
+from wbscope.record.machine_facts import memory_hierarchy
+from wbscope.record.tracefs import mounted_tracefs
 
 # fs/proc_namespace.c escapes blank, tab, line feed, backslash and #.
 _ESCAPED = r"/a\040b\011c\012d\134e\043f"
@@ -31,33 +33,25 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert (text_of(tmp_path / "a"), text_of(tmp_path / "b")) == ("", "\udcff")
 
 
-@pytest.mark.parametrize("kind", ["tracefs", "debugfs"])
-def test_where_tracefs_is_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_where_tracefs_is_mounted(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
-    mounts.write_text(f"nodev {_ESCAPED} {kind} rw 0 0\n")
-    monkeypatch.setattr(tracefs, "_MOUNTS", mounts)
-    assert tracefs._mounted(kind) == [Path(_PLAIN)]
+    mounts.write_text(f"nodev {_ESCAPED} tracefs rw 0 0\n")
+    assert mounted_tracefs(mounts) == Path(_PLAIN)
 
 
 @pytest.mark.parametrize("line", ["cgroup2 {} cgroup2 rw 0 0", "cgroup {} cgroup rw,memory 0 0"])
-def test_where_cgroups_are_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
-    (tmp_path / "self").mkdir()
-    (tmp_path / "self/mounts").write_text(line.format(_ESCAPED) + "\n")
-    monkeypatch.setattr(machine_facts, "_PROC", tmp_path)
-    assert machine_facts.memory_hierarchy() == _PLAIN
+def test_where_cgroups_are_mounted(tmp_path: Path, line: str) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(line.format(_ESCAPED) + "\n")
+    assert memory_hierarchy(mounts) == _PLAIN
 
 
-def test_mountinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mountinfo(tmp_path: Path) -> None:
     text = f"31 1 254:0 / {_ESCAPED} rw - ext4 /dev/vda rw\n"
     (mount,) = read_mounts(text)
     assert mount.place == _PLAIN
     mountinfo = tmp_path / "mountinfo"
     mountinfo.write_text(text)
-    monkeypatch.setattr(disks, "_MOUNTS", mountinfo)
-    found = disks._mount_of(Path(_PLAIN, "file"))
+    found = mount_of(Path(_PLAIN, "file"), mountinfo)
     assert found is not None
     assert found.place == _PLAIN

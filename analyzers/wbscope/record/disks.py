@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wbscope.base.procfiles import plain_path
 
-__all__ = ["shared_disks"]
+__all__ = ["Mount", "mount_of", "shared_disks"]
 
 _DEVICES = Path("/sys/dev/block")
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -28,7 +28,9 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class _Mount:
+class Mount:
+    """What is mounted where, of a line of mountinfo."""
+
     place: str
     kind: str
     source: str
@@ -81,10 +83,10 @@ def _disks(path: Path, depth: int) -> set[str]:
     number = told.st_rdev if stat.S_ISBLK(told.st_mode) else told.st_dev
     if os.major(number):
         return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth)
-    return _of_mount(_mount_of(path), depth)
+    return _of_mount(mount_of(path), depth)
 
 
-def _of_mount(mount: _Mount | None, depth: int) -> set[str]:
+def _of_mount(mount: Mount | None, depth: int) -> set[str]:
     """An anonymous device: btrfs names its disk, overlayfs the folder that takes the writes."""
     if mount is None or depth > _DEEPEST or _ELSEWHERE.fullmatch(mount.kind):
         return set()
@@ -105,11 +107,11 @@ def _device_of(source: str, depth: int) -> set[str]:
     return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth)
 
 
-def _mount_of(path: Path) -> _Mount | None:
+def mount_of(path: Path, mounts: Path = _MOUNTS) -> Mount | None:
     """The last one whose place the path is below."""
     real = os.path.realpath(path)
-    best: _Mount | None = None
-    for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+    best: Mount | None = None
+    for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
         if len(left) < 6 or len(right) < 3:
@@ -118,7 +120,7 @@ def _mount_of(path: Path) -> _Mount | None:
         if not (real == place or real.startswith(place.rstrip("/") + "/")):
             continue
         if best is None or len(place) >= len(best.place):
-            best = _Mount(place, right[0], right[1], right[2])
+            best = Mount(place, right[0], right[1], right[2])
     return best
 
 

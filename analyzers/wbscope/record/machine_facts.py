@@ -167,10 +167,10 @@ def cgroup_paths() -> dict[int, str]:
     return found
 
 
-def memory_hierarchy() -> str:
+def memory_hierarchy(mounts: Path = _PROC / "self/mounts") -> str:
     """Where it is mounted; empty where it is not."""
     second = ""
-    for line in text_of(_PROC / "self/mounts").splitlines():
+    for line in text_of(mounts).splitlines():
         _, place, kind, options, *_ = line.split(" ")
         if kind == "cgroup" and "memory" in options.split(","):
             return plain_path(place)

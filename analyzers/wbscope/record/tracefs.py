@@ -43,17 +43,17 @@ _REMOVE_SECONDS = 10.0
 _REMOVE_STEP_SECONDS = 0.02
 
 
-def mounted_tracefs() -> Path | None:
+def mounted_tracefs(mounts: Path = _MOUNTS) -> Path | None:
     """Where tracefs is, None when it is not mounted."""
-    found = _mounted("tracefs")
+    found = _mounted("tracefs", mounts)
     if _DEFAULT in found:
         return _DEFAULT
     return found[0] if found else None
 
 
-def _mounted(wanted: str) -> list[Path]:
+def _mounted(wanted: str, mounts: Path) -> list[Path]:
     found = []
-    for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
         _, place, kind, *_ = line.split(" ")
         if kind == wanted:
             found.append(Path(plain_path(place)))
@@ -84,7 +84,7 @@ def mount_tracefs() -> Path:
 
 def mount_debugfs() -> str | None:
     """For the statistics of backing devices; it stays, too.  Returns why it cannot be mounted."""
-    if _DEBUGFS in _mounted("debugfs"):
+    if _DEBUGFS in _mounted("debugfs", _MOUNTS):
         return None
     done = subprocess.run(
         ["mount", "-t", "debugfs", "nodev", str(_DEBUGFS)],
