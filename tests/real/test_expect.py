@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def library() -> Library:
 def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Also of a small run, and on one CPU."""
     monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -98,7 +99,7 @@ def test_answers_of_the_other_thread_are_the_same(
 
     monkeypatch.setattr(sharing.Sharing, "answer", note)
     for threads in (1, 2):
-        monkeypatch.setattr(sharing, "has_second_cpu", lambda threads=threads: threads > 1)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, count=threads: range(count))
         with wbscope.open(run_db) as run:
             if threads == 2:
                 run.query("stalls")  # so that fewer tables are in the way
@@ -233,9 +234,9 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
     """
     code = (
         "import os, sys, time, wbscope\n"
-        "from wbscope.library import ahead, kept, sharing\n"
+        "from wbscope.library import ahead, sharing\n"
         "sharing._MANY_RECORDS = 0\n"
-        "sharing.has_second_cpu = lambda: True\n"
+        "os.sched_getaffinity = lambda _: {0, 1}\n"
         "begun, go_on = ahead.threading.Event(), ahead.threading.Event()\n"
         "ahead.Ahead._make = lambda *_: begun.set() or go_on.wait()\n"
         "run = wbscope.open(sys.argv[1])\n"
@@ -268,7 +269,7 @@ def test_figures_of_other_windows_have_two_threads(
         monkeypatch.setattr(sharing.Sharing, "begin", note)
         told = ask_figures(run, shown)
     assert any("_dirty_sum" in names for names in begun)
-    monkeypatch.setattr(sharing, "has_second_cpu", lambda: False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     with wbscope.open(run_db) as run:
         alone = ask_figures(run, shown)

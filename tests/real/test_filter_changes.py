@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_one_session_answers_as_many(
     monkeypatch.setattr(kept, "_SLOW_NS", 0)
     for most in (1 << 60, 0):
         monkeypatch.setattr(sharing, "_MANY_RECORDS", most)
-        monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
         engine = SqliteEngine(run_db, "run.db", library)
         session = Session(engine, library, "run.db")
         for question, there in zip(asked, wanted, strict=True):
