@@ -13,11 +13,20 @@ from typing import Any
 from .forkserver import run_forked
 from .tools import run, wbscope_path
 
-__all__ = ["Document", "Wbscope"]
+__all__ = ["Document", "Wbscope", "check_error"]
 
 Document = dict[str, Any]
 
 _started: set[tuple[str, str]] = set()  # test modules and verbs
+
+
+def check_error(text: str, slug: str, *facts: object, fix: str = "") -> None:
+    """On stderr is one error of this slug; it names the facts, and this is its remedy."""
+    (told,) = [line for line in text.splitlines() if line.startswith("error[")]
+    assert told.startswith(f"error[{slug}]: "), text
+    flat = " ".join(text.split())
+    assert not [fact for fact in facts if " ".join(str(fact).split()) not in flat], text
+    assert f"fix: {fix}" in flat or not fix, text
 
 
 class Wbscope:

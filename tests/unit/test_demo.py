@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from support.cli import Wbscope
+from support.cli import Wbscope, check_error
 from wbscope.cli.demo import packed_run
 
 
@@ -73,8 +73,7 @@ def test_what_is_there_is_left_alone(wbscope: Wbscope, tmp_path: Path, there: st
         (place / ("trace.dat" if there == "trace" else "notes")).write_text("mine\n")
     done = wbscope.run("demo", cwd=tmp_path)
     assert done.returncode == 2
-    assert "error[output-exists]: wbscope-demo: is there and is no demo run" in done.stderr
-    assert "fix: wbscope demo -o wbscope-demo-2" in done.stderr
+    check_error(done.stderr, "output-exists", "wbscope-demo", fix="wbscope demo -o wbscope-demo-2")
     assert list(mine.iterdir()) == []
 
 
@@ -93,10 +92,7 @@ def test_what_is_no_name_for_a_folder(
     (tmp_path / "wbscope-demo").mkdir()
     done = wbscope.run("demo", "-o", output, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == (
-        f"error[no-new-folder]: {output or '.'}: is no name for a new folder\n"
-        f"  fix: wbscope demo -o {fix}\n"
-    )
+    check_error(done.stderr, "no-new-folder", f"{output or '.'}: ", fix=f"wbscope demo -o {fix}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "wbscope-demo"]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from support.cli import check_error
 from support.rundata import RATE, TIME, failed, metric, run, side
 from wbscope.compare.baseline import baseline_text
 from wbscope.compare.history import Place, add_runs, read_history
@@ -154,10 +155,13 @@ def test_add_tells_what_it_did(cli: Cli, folder: Path) -> None:
     place = ["--commit", "v6.12", "--date", "2026-11-03", "--branch", "next"]
     ran = cli("history", "add", "history.db", saved("a"), saved("b"), *place)
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "added to history.db: 2 runs, 1 metric, at v6.12 (2026-11-03)\n"
+    (line,) = ran.err.splitlines()
+    facts = ("history.db", "2 runs", "1 metric", "v6.12", "2026-11-03")
+    assert all(fact in line for fact in facts)
     again = cli("history", "add", "history.db", "a.json", *place)
     assert again.code == 0
-    assert again.err == "a0 is there already, at v6.12: left as it is\nnothing added\n"
+    known = again.err.splitlines()[0]
+    assert ("a0" in known, "v6.12" in known, "history.db" in again.err) == (True, True, False)
     assert [one.place.branch for one in read_history(folder / "history.db")] == ["next", "next"]
 
 
@@ -178,7 +182,7 @@ def test_without_git_commit_and_date_are_wanted(cli: Cli, folder: Path) -> None:
     ):
         ran = cli("history", "add", "history.db", saved("a"), *words)
         assert ran.code == 2
-        assert f"knows no {missing}: git has no" in ran.err
+        check_error(ran.err, "no-commit", f" no {missing}: ")
 
 
 def test_git_tells_commit_date_and_branch(
@@ -243,7 +247,7 @@ def test_a_commit_has_one_date(cli: Cli, folder: Path) -> None:
     assert cli("history", "add", "h.db", saved("a"), *words, "2024-01-01").code == 0
     other = cli("history", "add", "h.db", saved("b"), *words, "2024-02-01")
     assert other.code == 2
-    assert "error[two-dates]: c1: is of 2024-01-01 in the history, and of 2024-02-01" in other.err
+    check_error(other.err, "two-dates", "c1: ", "2024-01-01", "2024-02-01")
     assert cli("history", "add", "h.db", saved("b"), *words, "2024-01-01T09:00:00").code == 0
     entries = read_history(folder / "h.db")
     assert [(one.run.name, one.place.date.day) for one in entries] == [("a0", 1), ("b0", 1)]

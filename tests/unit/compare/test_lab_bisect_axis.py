@@ -52,8 +52,7 @@ def test_the_first_bad_name_of_an_axis(cli: Cli, made: Made, matrix: Path, tmp_p
     assert len(made.latencies) == 36
     assert all(len(line) <= 80 for line in lines)
     # c is in the middle; then comes d, in the middle of c and e.
-    assert "c: good (better than the bad end)" in ran.err
-    assert "d: bad (worse than the good end)" in ran.err
+    assert ran.err.index("c: good") < ran.err.index("d: bad")
     document = json.loads((tmp_path / "out/bisect.json").read_text())
     assert document["schema"] == "wbscope.lab-bisect/1"
     assert (document["status"], document["last_good"], document["first_bad"]) == ("found", "c", "d")
@@ -223,7 +222,7 @@ def test_an_end_that_fails_is_no_answer(cli: Cli, made: Made, matrix: Path, tmp_
     assert (ran.code, made.latencies) == (4, [100, 201])
     assert ran.out.startswith("no answer, an end could not be measured: e: run 1: the guest died")
     assert ran.out.endswith("\n1 run counted.\n")
-    assert ran.err.startswith("5 points: 36 runs or more\n")
+    assert " 36 runs" in ran.err.splitlines()[0]
     made.fail = ()
     assert bisect(cli, matrix, tmp_path / "out", "--axis", "size", "--resume").code == 0
     assert len(made.latencies) == 36 + 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import check_error
 from support.opsruns import ops_runs
 from support.rundata import RATE, TIME, metric, side
 from wbscope.base.errors import UsageError
@@ -33,9 +34,8 @@ def test_a_rate_cannot_fall_by_more_than_all_of_it(
         warnings.simplefilter("error")
         ran = cli("gate", "--policy", "p.toml", "new", "--against", "old")
     assert (ran.code, ran.out) == (2, "")
-    assert f"error[bad-policy]: p.toml: ops.rate: margin is {margin}, wanted less" in ran.err
-    assert 'at: [metrics."ops.rate"]' in ran.err
-    assert 'fix: margin = "5%"' in ran.err
+    named = ("p.toml", "ops.rate", margin, 'at: [metrics."ops.rate"]')
+    check_error(ran.err, "bad-policy", *named, fix='margin = "5%"')
     (tmp_path / "p.toml").write_text('[metrics."ops.rate"]\nmargin = "99%"\n')
     assert cli("gate", "--policy", "p.toml", "new", "--against", "old").code == 1
 
