@@ -171,6 +171,6 @@ def check_no_guess(wbscope: Wbscope, dataset: Path, folder: Path, key: Path) -> 
 def test_a_table_with_the_name_of_a_word_of_sql(wbscope: Wbscope, dataset: Path) -> None:
     refused = wbscope.run("fleet", "sql", dataset, "SELECT count(*) AS n FROM check")
     assert refused.returncode == 2
-    assert '  fix: write "check" in double quotes' in refused.stderr
+    assert '"check"' in refused.stderr.partition("fix: ")[2]
     told = wbscope.document("fleet", "sql", dataset, 'SELECT count(*) AS n FROM "check"')
     assert told["rows"][0]["n"] > 0

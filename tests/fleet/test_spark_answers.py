@@ -168,9 +168,7 @@ def test_what_is_wrong_is_told_before_any_work(
 def test_nobody_is_at_the_master(wbscope: Wbscope, mixed: Path) -> None:
     refused = wbscope.run("fleet", "report", mixed, "--master", "spark://127.0.0.1:1")
     assert refused.returncode == 5
-    assert refused.stderr.startswith(
-        "error[spark-not-started]: spark://127.0.0.1:1: does not answer\n"
-    )
+    assert refused.stderr.startswith("error[spark-not-started]: spark://127.0.0.1:1: ")
 
 
 def test_without_java(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:
@@ -178,10 +176,8 @@ def test_without_java(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:
     alone.env["JAVA_HOME"] = str(tmp_path)
     refused = alone.run("fleet", "report", mixed, "--master", "local[1]")
     assert refused.returncode == 5
-    assert refused.stderr.splitlines() == [
-        f"error[no-java]: {tmp_path}/bin/java: is not there; Spark needs Java 17 or newer",
-        "  fix: apt-get install openjdk-17-jre-headless",
-    ]
+    assert refused.stderr.startswith(f"error[no-java]: {tmp_path}/bin/java: ")
+    assert "fix: apt-get install openjdk-17-jre-headless" in refused.stderr
 
 
 def test_duckdb_needs_no_spark(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.cli import Wbscope
+from support.cli import Wbscope, check_error
 from support.runs import example
 from support.tools import ingester_path, run
 
@@ -40,7 +40,6 @@ def test_events_that_match_nothing(wbscope: Wbscope, tmp_path: Path) -> None:
     output = tmp_path / "run.db"
     code, said = _ingest(wbscope, _RUN, output, "--events", "writebak:*", "--events", "balance_*")
     assert (code, said.count("error[no-such-event]: --events 'writebak:*': ")) == (2, 1), said
-    assert "matches none of the" in said
     assert "have: writeback:*" in said
     done = wbscope.run("convert", _RUN, "-o", output, "-e", "writeback:ballance_dirty_pages")
     assert done.returncode == 2
@@ -73,7 +72,7 @@ def test_events_of_a_text_that_match_nothing(
         wbscope, text_trace, tmp_path / "run.db", "--events", "sched_*", "--events", "sched_wakup"
     )
     assert (code, said.count("error[no-such-event]: --events sched_wakup: ")) == (2, 1), said
-    assert "matches none of the 2 events of this trace have: sched_wakeup" in said
+    assert "have: sched_wakeup" in said
     assert not (tmp_path / "run.db").exists()
 
 
@@ -104,10 +103,9 @@ def test_time_range_without_a_record(wbscope: Wbscope, tmp_path: Path) -> None:
     part = tmp_path / "part.db"
     part.write_bytes(whole.read_bytes())
     code, said = _ingest(wbscope, _RUN, part, "--time-range", "1h..2h", "--force")
-    told = f"{(last - first) // 1000 / 1e6:.6f} s after the first"
     assert code == 2, said
-    assert said.startswith("error[empty-range]: --time-range 1h..2h: is after the last event")
-    assert f"which is {told}" in said
+    assert said.startswith("error[empty-range]: --time-range 1h..2h: ")
+    assert f" {(last - first) // 1000 / 1e6:.6f} s " in said
     assert part.read_bytes() == whole.read_bytes()  # the earlier file stays
     assert sorted(path.name for path in tmp_path.iterdir()) == ["part.db", "whole.db"]
 
@@ -128,7 +126,7 @@ def test_time_range_of_a_text_without_a_record(
 ) -> None:
     code, said = _ingest(wbscope, text_trace, tmp_path / "part.db", "--time-range", "@1s..@2s")
     assert code == 2, said
-    assert said.startswith("error[empty-range]: --time-range @1s..@2s: ends before the first")
+    assert said.startswith("error[empty-range]: --time-range @1s..@2s: ")
     assert "@100000001000" in said
     assert not (tmp_path / "part.db").exists()
 
@@ -145,11 +143,13 @@ def test_backward_range_is_shown_as_typed(wbscope: Wbscope, tmp_path: Path, type
 def test_limit_out_of_range(wbscope: Wbscope, tmp_path: Path, limit: str) -> None:
     code, said = _ingest(wbscope, _RUN, tmp_path / "run.db", "--limit", limit)
     assert code == 2
-    wanted = f'--limit: found "{limit}", wanted 1 to 9223372036854775807'
-    assert wanted in said
+    assert said.startswith("error[bad-number]: --limit: ")
+    assert f'"{limit}"' in said
+    assert "9223372036854775807" in said
     assert "fix: wbscope ingest --help" in said
     done = run([ingester_path(), "sqlite", _RUN, "-o", tmp_path / "run.db", "--limit", limit])
-    assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
+    assert done.returncode == 2, done.stderr
+    check_error(done.stderr, "usage", "--limit", f'"{limit}"', "9223372036854775807")
 
 
 def test_largest_limit(wbscope: Wbscope, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_database_in_place_of_a_trace(wbscope: Wbscope, tmp_path: Path) -> None:
     assert f"fix: wbscope report {database}" in said
     done = run([ingester_path(), "sqlite", database, "-o", tmp_path / "other.db"])
     assert done.returncode == 3
-    assert "found an SQLite database" in done.stderr
+    check_error(done.stderr, "not-a-trace", database, "SQLite", "wbscope query")
 
 
 @pytest.mark.parametrize("verb", ["ingest", "convert"])
@@ -193,29 +193,29 @@ def _write(data: bytes) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "word"),
     [
-        (_write(b"\x89PNG\r\n\x1a\n" + bytes(100)), "found a PNG image"),
-        (_write(b"\x7fELF\x02\x01\x01" + bytes(100)), "found an ELF program"),
+        (_write(b"\x89PNG\r\n\x1a\n" + bytes(100)), "PNG"),
+        (_write(b"\x7fELF\x02\x01\x01" + bytes(100)), "ELF"),
     ],
     ids=["PNG", "ELF"],
 )
 def test_other_files_are_named(
-    wbscope: Wbscope, tmp_path: Path, make: Callable[[Path], None], words: str
+    wbscope: Wbscope, tmp_path: Path, make: Callable[[Path], None], word: str
 ) -> None:
     source = tmp_path / "other"
     make(source)
     code, said = _ingest(wbscope, source, tmp_path / "run.db")
     assert code == 3, said
-    assert said.startswith("error[not-a-trace]: "), said
-    assert "wanted a trace.dat, the text of a trace or a Perfetto trace" in said
-    assert words in said
+    assert said.startswith(f"error[not-a-trace]: {source}: "), said
+    assert word in said
 
 
 def test_streams_are_refused(wbscope: Wbscope, tmp_path: Path) -> None:
     code, said = _ingest(wbscope, _RUN, Path("-"))
     assert (code, said.startswith("error[output-is-stdout]: -o -: ")) == (2, True), said
-    for source, output in (("-", tmp_path / "run.db"), (_RUN, "-")):
+    for source, output, wrong in (("-", tmp_path / "run.db", "SRC"), (_RUN, "-", "-o")):
         done = run([ingester_path(), "sqlite", source, "-o", output])
-        assert (done.returncode, "wanted a file" in done.stderr) == (2, True), done.stderr
+        assert done.returncode == 2, done.stderr
+        check_error(done.stderr, "usage", f'{wrong}: found "-"')
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cli import Wbscope
+from support.cli import Wbscope, check_error
 from support.kernel_events import formats
 from support.pftrace import Event, TraceBuilder
 from support.tracedat import Trace
@@ -56,8 +56,7 @@ def test_one_that_is_too_far(wbscope: Wbscope, tmp_path: Path, kind: str) -> Non
     for command in (["ingest", source, "-o", output, "--all"], ["query", "event_counts", source]):
         done = wbscope.run(*command)
         assert done.returncode == 3, done.stderr
-        assert done.stderr.startswith(f"error[bad-stamps]: {source}: has records of 4611686018 s")
-        assert done.stderr.count("error[") == 1
+        check_error(done.stderr, "bad-stamps", source, "4611686018 s")
     assert not output.exists()
 
 

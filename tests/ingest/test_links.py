@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import check_error
 from support.runs import example
 from support.tools import ingester_path, run
 
@@ -214,5 +215,5 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
 def test_wrong_requests(tmp_path: Path, option: str, value: str) -> None:
     done = _ingest(tmp_path / "run.db", option, value)
     assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith(f'error[usage]: {option}: found "{value}", wanted system:name=')
+    check_error(done.stderr, "usage", option, f'"{value}"', "system:name=")
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from support.cli import check_error
 from support.corpus import cases, unpack
 from support.faults import memory_disk
 from support.formats import build_format
@@ -161,7 +162,7 @@ def test_a_writer_that_is_none(tmp_path: Path) -> None:
     source = REPOSITORY / "examples/deep"
     done = run([ingester_path(), "sqlite", source, "-o", tmp_path / "x.db", "--writer", "csv"])
     assert done.returncode == 2
-    assert 'found "csv", wanted pages or sqlite' in done.stderr
+    check_error(done.stderr, "usage", "--writer", '"csv"', *_WRITERS)
 
 
 def test_short_records_that_become_long_rows(tmp_path: Path) -> None:

@@ -329,7 +329,7 @@ def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> N
     second = recorder.record(*options, "-o", "second", "--", "true")
     assert second.returncode == 5
     assert "error[sysctls-in-use]: --sysctl: " in second.stderr
-    assert "leave out --sysctl" in second.stderr
+    assert "--sysctl" in second.stderr.partition("fix: ")[2]
     third = recorder.record(*options[:3], "-o", "third", "--", "true")
     assert third.returncode == 0, third.stderr
     go.touch()
@@ -341,7 +341,7 @@ def test_command_that_fails_is_told(recorder: Recorder) -> None:
         "--backend", "tracefs", "--no-report", "-o", "run", "--", "sh", "-c", "exit 3"
     )
     assert done.returncode == 0
-    assert "warning[command-failed]: the command exited with 3" in done.stderr
+    assert "warning[command-failed]: " in done.stderr
     assert recorder.meta("run")["command_exit_code"] == 3
     report = recorder.wbscope("report", "run")
     assert "warning[command-failed]" in report.stdout + report.stderr

@@ -53,9 +53,7 @@ def test_recording_that_goes_on_is_not_recovered(
     paths[2].touch()
     _, said = process.communicate(timeout=GUARD_SECONDS)
     assert refused.returncode == 5, refused.stderr
-    assert f"error[recording-in-use]: {folder}: is of a recording that still goes on" in (
-        refused.stderr
-    )
+    assert f"error[recording-in-use]: {folder}: " in refused.stderr
     assert process.returncode == 0, said
     assert recorder.meta("run")["ended"] == "complete"
     (row,) = recorder.sql(

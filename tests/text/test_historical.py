@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Wbscope
+from support.cli import Wbscope, check_error
 from support.texttrace import load_lines
 
 _BDP = "writeback:balance_dirty_pages"
@@ -336,8 +336,8 @@ def test_waiting_and_woken(wbscope: Wbscope, tmp_path: Path) -> None:
     for name in ("throttle_by_task", "throttle_summary"):
         refused = wbscope.run("query", name, loaded.path)
         assert refused.returncode == 4
-        assert "needs writeback:balance_dirty_pages" in refused.stderr
-        assert f"fix: wbscope query completion_waits {loaded.path}\n" in refused.stderr
+        fix = f"wbscope query completion_waits {loaded.path}"
+        check_error(refused.stderr, "missing-event", "writeback:balance_dirty_pages", fix=fix)
 
 
 def test_no_other_query_is_named_that_cannot_answer(wbscope: Wbscope, tmp_path: Path) -> None:
