@@ -193,4 +193,4 @@ def test_no_room_for_the_head(recorder: Recorder, tmpfs: Callable[..., Path]) ->
     done = recorder.record(*_OPTIONS, "-o", small / "run", "--", "true")
     assert done.returncode == 5, done.stderr
     wait_until(lambda: not list(small.iterdir()), "nothing is left there")
-    assert "fix: " in done.stderr
+    assert "error[record-failed]: " in done.stderr
