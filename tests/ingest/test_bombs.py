@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tracefile
-from support.compression import Compression
+from support.compression import Compression, compress
 from support.kernel_events import formats
 from support.layout import layout_of
 from support.ringbuffer import Record, encode_pages
@@ -65,10 +64,11 @@ def _zstd(kind: Compression, data: bytes) -> bytes:
     return out.raw[:count]
 
 
-def _bomb(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mib: int) -> Path:
-    if kind == "records":
-        monkeypatch.setattr(tracefile, "compress", _zstd)
-    bomb = _Bomb(formats("sys_exit_write"), compression="zstd", pages_per_chunk=_CHUNK_PAGES)
+def _bomb(folder: Path, kind: str, mib: int) -> Path:
+    bomb = _Bomb(
+        formats("sys_exit_write"), compression="zstd", pages_per_chunk=_CHUNK_PAGES,
+        compress=_zstd if kind == "records" else compress,
+    )  # fmt: skip
     bomb.event(0, 1000, 11, "sys_exit_write", {"ret": 1})
     bomb.page = bytes(_PAGE) if kind == "empty pages" else _page_of(bomb, 400)
     bomb.pages = mib * _MIB // _PAGE
@@ -81,8 +81,8 @@ _KINDS = {"empty pages": 300, "records": 80}
 
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("job", ["sqlite", "sqlite --all", "convert"])
-def test_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, job: str) -> None:
-    source = _bomb(tmp_path, monkeypatch, kind, _KINDS[kind])
+def test_bomb(tmp_path: Path, kind: str, job: str) -> None:
+    source = _bomb(tmp_path, kind, _KINDS[kind])
     name, *more = job.split()
     command = [ingester_path(), name, source, "-o", tmp_path / "out", *more, "--json-lines"]
     done = run(command)
@@ -98,8 +98,8 @@ def test_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, job: s
 
 @pytest.mark.quick("empty pages")
 @pytest.mark.parametrize("kind", _KINDS)
-def test_option_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    source = _bomb(tmp_path, monkeypatch, kind, _KINDS[kind])
+def test_option_to_go_on(tmp_path: Path, kind: str) -> None:
+    source = _bomb(tmp_path, kind, _KINDS[kind])
     for verb in ("ingest", "convert"):
         output = tmp_path / verb
         command = [wbscope_path(), verb, source, "-o", output, "--quiet"]
@@ -111,10 +111,11 @@ def test_option_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: 
         assert output.exists() == (code == 0)
 
 
-def test_idle_pages_are_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_pages_are_no_bomb(tmp_path: Path) -> None:
     """A page for each record, as a recorder that is asked often writes them, and nothing else."""
-    monkeypatch.setattr(tracefile, "compress", _zstd)
-    trace = Trace(formats("sys_exit_write"), compression="zstd", pages_per_chunk=2000)
+    trace = Trace(
+        formats("sys_exit_write"), compression="zstd", pages_per_chunk=2000, compress=_zstd
+    )
     count = 20_000
     for number in range(count):
         trace.event(0, 10_000_000 * number, 11, "sys_exit_write", {"ret": number * 7919 % 65536})

@@ -8,11 +8,11 @@ Source: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5); option numbers are the same
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .compression import Compression
+from .compression import Compression, compress
 from .formats import Endian, EventFormat
 from .ringbuffer import (
     Discarded,
@@ -49,11 +49,13 @@ class Trace:
     """A trace to write: formats and events first, then bytes().
 
     Units: ts in ns. long_bytes is the size of a kernel long; page_bytes that of a page.
+    compress packs one chunk of pages.
     """
 
     formats: Iterable[EventFormat] = ()
     version: int = 7
     compression: Compression = "none"
+    compress: Callable[[Compression, bytes], bytes] = compress
     endian: Endian = "little"
     long_bytes: int = 8
     page_bytes: int = 4096

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .compression import compress, version_text
+from .compression import version_text
 
 if TYPE_CHECKING:
     from .tracedat import Buffer, Trace
@@ -81,7 +81,7 @@ class FileV7:
         flags = 0
         if compressible and self.trace.compression != "none":
             flags = _SECTION_FLAG_COMPRESSED
-            packed = compress(self.trace.compression, data)
+            packed = self.trace.compress(self.trace.compression, data)
             data = self.trace.pack("II", len(packed), len(data)) + packed
         self.out += self.trace.pack("HHIQ", ident, flags, self._string(title), len(data)) + data
         return at
@@ -117,7 +117,7 @@ class FileV7:
         chunks = [pages[start : start + step] for start in range(0, len(pages), step)]
         out = trace.pack("I", len(chunks))
         for chunk in chunks:
-            packed = compress(trace.compression, chunk)
+            packed = trace.compress(trace.compression, chunk)
             out += trace.pack("II", len(packed), len(chunk)) + packed
         return out
 
