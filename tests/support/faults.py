@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -21,7 +22,7 @@ from .progress import Steps
 from .tools import ingester_path, wbscope_path
 from .waits import GUARD_SECONDS
 
-__all__ = ["EARLIER", "Place", "memory_disk"]
+__all__ = ["EARLIER", "Place", "memory_disk", "no_file_above"]
 
 EARLIER = b"an earlier result"
 
@@ -130,3 +131,16 @@ def memory_disk(options: str) -> Iterator[Path]:
         if mounted.returncode == 0:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """What this process writes beyond fails (EFBIG), as on a disk that is full (ENOSPC)."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)

@@ -41,9 +41,9 @@ def test_where_tracefs_is_mounted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["cgroup2 {} cgroup2 rw 0 0", "cgroup {} cgroup rw,memory 0 0"])
 def test_where_cgroups_are_mounted(tmp_path: Path, line: str) -> None:
-    mounts = tmp_path / "mounts"
-    mounts.write_text(line.format(_ESCAPED) + "\n")
-    assert memory_hierarchy(mounts) == _PLAIN
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mounts").write_text(line.format(_ESCAPED) + "\n")
+    assert memory_hierarchy(tmp_path) == _PLAIN
 
 
 def test_mountinfo(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ _STOP_SECONDS = 600.0
 # After SIGKILL; one that waits for a dead server does not end before it answers.
 _KILL_SECONDS = 10.0
 _STEP_SECONDS = 0.02
+_PROC = Path("/proc")
 
 
 class Backend(Protocol):
@@ -257,15 +258,17 @@ class _TraceCmd:
         return " / ".join(lines[-3:])
 
 
-def end_trace_cmd(instance: str, seconds: float) -> list[int]:
+def end_trace_cmd(
+    instance: str, seconds: float, kill_seconds: float = _KILL_SECONDS, proc: Path = _PROC
+) -> list[int]:
     """Give what records into the instance time to end; then it is killed.
 
     Returns: those that did not end then either.
     """
     deadline = time.monotonic() + seconds
-    while pids := trace_cmd_pids(instance):
+    while pids := trace_cmd_pids(instance, proc):
         late = time.monotonic() - deadline
-        if late > _KILL_SECONDS:
+        if late > kill_seconds:
             break
         if late > 0:
             for pid in pids:
@@ -280,10 +283,10 @@ def left_text(pids: Sequence[int]) -> str:
     return f"trace-cmd (pid {', '.join(map(str, pids))}) did not end when it was killed"
 
 
-def trace_cmd_pids(instance: str) -> list[int]:
+def trace_cmd_pids(instance: str, proc: Path = _PROC) -> list[int]:
     """Processes that record into the instance."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in proc.glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().split(b"\0")
             # A process that has ended, but was not waited for, has none.

@@ -85,7 +85,7 @@ class CgroupFiles:
 
     def choose(self, paths: Mapping[int, str], writing: Iterable[int]) -> None:
         """`paths`: of each inode. `writing`: inodes that wb_stats tells of."""
-        top = memory_hierarchy()
+        top = memory_hierarchy(self._proc)
         below = {inode: path for inode, path in paths.items() if path not in ("", top)}
         inodes = {path: inode for inode, path in below.items()}
         found = [inode for inode in writing if inode in below]

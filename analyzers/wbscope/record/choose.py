@@ -36,7 +36,7 @@ CLOCKS = ("boot", "mono")
 _SHARE = {"deep": 12}
 _DEFAULT_SHARE = 24
 _LEAST_KIB, _MOST_KIB = 1 << 9, 1 << 16
-_FTRACE_ENABLED = Path("/proc/sys/kernel/ftrace_enabled")
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -160,17 +160,18 @@ def buffer_kib(profile: str, cpus: int, available_kib: int) -> int:
     return max(_LEAST_KIB, min(_MOST_KIB, each))
 
 
-def trace_cmd_problem() -> str | None:
+def trace_cmd_problem(proc: Path = _PROC) -> str | None:
     """Why trace-cmd cannot record here; None when it can."""
     program = shutil.which("trace-cmd")
     if program is None:
         return "trace-cmd is not installed"
-    if not Path("/proc/kallsyms").exists():
+    if not (proc / "kallsyms").exists():
         # trace-cmd 3.1 writes a broken file without it.
         return "the kernel has no /proc/kallsyms"
     try:
-        value = _FTRACE_ENABLED.read_bytes()
-        with _FTRACE_ENABLED.open("wb", buffering=0) as file:
+        enabled = proc / "sys/kernel/ftrace_enabled"
+        value = enabled.read_bytes()
+        with enabled.open("wb", buffering=0) as file:
             file.write(value)
     except FileNotFoundError:
         pass  # without the function tracer trace-cmd does not touch it

@@ -37,19 +37,21 @@ class Mount:
     options: str
 
 
-def shared_disks(output: Path, command: Sequence[str], cwd: Path) -> tuple[str, ...]:
+def shared_disks(
+    output: Path, command: Sequence[str], cwd: Path, mounts: Path = _MOUNTS
+) -> tuple[str, ...]:
     """Disks of the output folder that the command can write to too.
 
     It is taken to write to every path on its command line; where none says where else, to
     where it runs.  Without a command, anything may write anywhere.
     """
-    own = _disks(output, 0)
+    own = _disks(output, mounts, 0)
     if not command:
         return tuple(sorted(own))
     places = [place for word in command[1:] for place in _places(word)]
     if not any(place.is_absolute() for place in places) or _runs_in(command, cwd):
         places.append(cwd)
-    return tuple(sorted(own & set().union(*(_disks(cwd / place, 0) for place in places))))
+    return tuple(sorted(own & set().union(*(_disks(cwd / place, mounts, 0) for place in places))))
 
 
 def _places(word: str) -> list[Path]:
@@ -72,7 +74,7 @@ def _runs_in(command: Sequence[str], cwd: Path) -> bool:
                for part in parts)  # fmt: skip
 
 
-def _disks(path: Path, depth: int) -> set[str]:
+def _disks(path: Path, mounts: Path, depth: int) -> set[str]:
     """The disks below the file system of a path; none for one without (tmpfs, NFS)."""
     while not path.exists() and path != path.parent:
         path = path.parent
@@ -82,29 +84,29 @@ def _disks(path: Path, depth: int) -> set[str]:
         return set()
     number = told.st_rdev if stat.S_ISBLK(told.st_mode) else told.st_dev
     if os.major(number):
-        return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth)
-    return _of_mount(mount_of(path), depth)
+        return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", mounts, depth)
+    return _of_mount(mount_of(path, mounts), mounts, depth)
 
 
-def _of_mount(mount: Mount | None, depth: int) -> set[str]:
+def _of_mount(mount: Mount | None, mounts: Path, depth: int) -> set[str]:
     """An anonymous device: btrfs names its disk, overlayfs the folder that takes the writes."""
     if mount is None or depth > _DEEPEST or _ELSEWHERE.fullmatch(mount.kind):
         return set()
     if mount.source.startswith("/"):
-        return _device_of(mount.source, depth + 1)
+        return _device_of(mount.source, mounts, depth + 1)
     # The upper folder may be out of sight in a container; the mount is then all there is to tell.
     found = {f"{mount.kind} {mount.place}"}
     if (upper := re.search(r"\bupperdir=([^,]+)", mount.options)) and Path(upper[1]).exists():
-        found |= _disks(Path(upper[1]), depth + 1)
+        found |= _disks(Path(upper[1]), mounts, depth + 1)
     return found
 
 
-def _device_of(source: str, depth: int) -> set[str]:
+def _device_of(source: str, mounts: Path, depth: int) -> set[str]:
     try:
         number = os.stat(source).st_rdev
     except OSError:
         return {source}
-    return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth)
+    return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", mounts, depth)
 
 
 def mount_of(path: Path, mounts: Path = _MOUNTS) -> Mount | None:
@@ -124,7 +126,7 @@ def mount_of(path: Path, mounts: Path = _MOUNTS) -> Mount | None:
     return best
 
 
-def _below(device: Path, depth: int) -> set[str]:
+def _below(device: Path, mounts: Path, depth: int) -> set[str]:
     try:
         real = device.resolve(strict=True)
     except OSError:
@@ -134,8 +136,8 @@ def _below(device: Path, depth: int) -> set[str]:
     if (real / "partition").exists():
         real = real.parent
     if (backing := real / "loop/backing_file").exists():
-        return _disks(Path(backing.read_text().strip()), depth + 1) | {real.name}
+        return _disks(Path(backing.read_text().strip()), mounts, depth + 1) | {real.name}
     slaves = list((real / "slaves").glob("*"))
     if slaves:  # device mapper, md
-        return set().union(*(_below(slave, depth + 1) for slave in slaves))
+        return set().union(*(_below(slave, mounts, depth + 1) for slave in slaves))
     return {real.name}

@@ -40,7 +40,7 @@ from wbscope.record.past_cache import cut_zeros, save
 from wbscope.record.probes import missed_facts, orphan_probes, remove_probes, standard_name
 from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
-from wbscope.record.settings import restore, still_ours
+from wbscope.record.settings import PROC_SYS, restore, still_ours
 from wbscope.record.task_io import FILE as TASK_IO
 from wbscope.record.task_io import add_living
 from wbscope.record.tracedat import Tail
@@ -182,6 +182,7 @@ def recover(
     drop: bool = False,
     let_go: Callable[[], None] = lambda: None,
     moved_to: Path | None = None,
+    sysctls: Path = PROC_SYS,
 ) -> Recovered | None:
     """Put everything back after a recorder that was killed; None when it had changed nothing.
 
@@ -189,6 +190,7 @@ def recover(
     and every sysctl is put back.  Later, those are left that have another value than ours.
     `drop`: nothing was recorded.  `let_go` is called when the instance is not read any more.
     `moved_to`: where its private folder is now, if that has been given another name.
+    `sysctls`: where they are.
     """
     read = entry.read()
     if read is None:
@@ -197,12 +199,12 @@ def recover(
     plan, saved, ours = read
     if moved_to is not None:
         plan = replace(plan, folder=str(moved_to))
-    back = saved if now else still_ours(saved, ours)
+    back = saved if now else still_ours(saved, ours, sysctls)
     folder = Path(plan.folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
     if instance.exists():
         instance.stop()
-    wrong = restore(back)
+    wrong = restore(back, sysctls)
     pids_left: list[int] = []
     if plan.backend == "trace-cmd":
         pids_left = end_trace_cmd(plan.instance, _TRACE_CMD_SECONDS)

@@ -149,7 +149,7 @@ def _device_number(disk: str) -> str:
     return f"dev {number}" if number else ""
 
 
-def cgroup_paths() -> dict[int, str]:
+def cgroup_paths(proc: Path = _PROC) -> dict[int, str]:
     """Inode and path of each cgroup that an event can name by its inode.
 
     Each hierarchy numbers its own.  Writeback's events have that of the memory controller:
@@ -157,7 +157,7 @@ def cgroup_paths() -> dict[int, str]:
     Source: include/trace/events/writeback.h, __trace_wb_assign_cgroup().
     """
     found: dict[int, str] = {}
-    for folder, names, _ in os.walk(memory_hierarchy()):
+    for folder, names, _ in os.walk(memory_hierarchy(proc)):
         try:
             found[os.stat(folder).st_ino] = folder
         except OSError:
@@ -167,10 +167,10 @@ def cgroup_paths() -> dict[int, str]:
     return found
 
 
-def memory_hierarchy(mounts: Path = _PROC / "self/mounts") -> str:
+def memory_hierarchy(proc: Path = _PROC) -> str:
     """Where it is mounted; empty where it is not."""
     second = ""
-    for line in text_of(mounts).splitlines():
+    for line in text_of(proc / "self/mounts").splitlines():
         _, place, kind, options, *_ = line.split(" ")
         if kind == "cgroup" and "memory" in options.split(","):
             return plain_path(place)

@@ -31,10 +31,10 @@ _ROOM_BYTES = 256 << 10  # some 8,000 tasks; more where the disk has room
 _PROC = Path("/proc")
 
 
-def task_names() -> dict[int, str]:
+def task_names(proc: Path = _PROC) -> dict[int, str]:
     """The name of every task that lives now."""
     names = {}
-    for process in _PROC.iterdir():
+    for process in proc.iterdir():
         if not process.name.isdigit():
             continue
         for task in _tasks(process):

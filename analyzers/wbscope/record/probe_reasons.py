@@ -17,10 +17,10 @@ _KEPT = re.compile(r"\.(?:llvm|lto_priv)\.\d+")
 _PARTS = re.compile(r"\.cold(?:\.\d+)?")
 _SYMBOL = re.compile(rf"^\w+ [tT] ({FUNCTION}(?:\.[\w.]+)?)$", re.MULTILINE)
 _ERROR = re.compile(r"^\[[\s\d.]+\] \w+: error: (.*)\n  Command: (.*)$", re.MULTILINE)
-_KALLSYMS = Path("/proc/kallsyms")
-_LOCKDOWN = Path("/sys/kernel/security/lockdown")
-_KPROBES = Path("/sys/kernel/debug/kprobes")
-_FTRACE = Path("/proc/sys/kernel/ftrace_enabled")
+_KALLSYMS = "proc/kallsyms"
+_LOCKDOWN = "sys/kernel/security/lockdown"
+_KPROBES = "sys/kernel/debug/kprobes"
+_FTRACE = "proc/sys/kernel/ftrace_enabled"
 _ANOTHER_BUILD = "another build of this kernel"
 
 
@@ -33,7 +33,7 @@ class Refused(Exception):
         self.fix = fix
 
 
-def kinds_here(tracefs: Path) -> list[str]:
+def kinds_here(tracefs: Path, root: Path) -> list[str]:
     """The kinds of probes of this kernel, the better one first.
 
     Raises: Refused when there is none.
@@ -41,27 +41,28 @@ def kinds_here(tracefs: Path) -> list[str]:
     kinds = []
     if "f[:[<group>/]" in _text(tracefs / "README"):
         kinds.append("fprobe")
-    disarmed = _text(_KPROBES / "enabled").strip() == "0"
+    switch = root / _KPROBES / "enabled"
+    disarmed = _text(switch).strip() == "0"
     if (tracefs / "kprobe_events").exists() and not disarmed:
         kinds.append("kprobe")
     if kinds:
         return kinds
     if disarmed:
-        file = _KPROBES / "enabled"
-        raise Refused(f"kprobes are switched off: {file} is 0", f"echo 1 > {file}    # as root")
+        raise Refused(f"kprobes are switched off: {switch} is 0", f"echo 1 > {switch}    # as root")
     raise Refused(
         "this kernel has no probe events (CONFIG_FPROBE_EVENTS, CONFIG_KPROBE_EVENTS)",
         "a kernel with CONFIG_KPROBE_EVENTS",
     )
 
 
-def renamed_function() -> str | None:
+def renamed_function(root: Path) -> str | None:
     """Its name where a compiler has given it another one, arguments as they were.
 
     Raises: Refused when the function is not there, or takes other arguments.
     """
-    names: list[str] = _SYMBOL.findall(_text(_KALLSYMS))
-    if FUNCTION in names or not _text(_KALLSYMS):
+    symbols = _text(root / _KALLSYMS)
+    names: list[str] = _SYMBOL.findall(symbols)
+    if FUNCTION in names or not symbols:
         return None
     whole = [name for name in names if not _PARTS.fullmatch(name.removeprefix(FUNCTION))]
     if not whole:
@@ -71,17 +72,17 @@ def renamed_function() -> str | None:
     raise Refused(f"the compiler has changed {FUNCTION}(): {', '.join(whole)}", _ANOTHER_BUILD)
 
 
-def refusal(tracefs: Path, group: str, said: str) -> Refused:
+def refusal(tracefs: Path, group: str, said: str, root: Path) -> Refused:
     """What is known to keep a kernel from it; else what it said, in its log or to us."""
-    if "[confidentiality]" in _text(_LOCKDOWN):
+    if "[confidentiality]" in _text(root / _LOCKDOWN):
         return Refused(
             "the kernel is locked down (confidentiality)", "boot with lockdown=integrity"
         )
     if os.geteuid() != 0:
         return Refused(f"user {os.geteuid()} may make no probes: {said}", "sudo wbscope ...")
-    if re.search(rf"\b{FUNCTION}$", _text(_KPROBES / "blacklist"), re.MULTILINE):
+    if re.search(rf"\b{FUNCTION}$", _text(root / _KPROBES / "blacklist"), re.MULTILINE):
         return Refused(f"{FUNCTION} is on the kernel's list of what not to probe", _ANOTHER_BUILD)
-    if _text(_FTRACE).strip() == "0":
+    if _text(root / _FTRACE).strip() == "0":
         return Refused("kernel.ftrace_enabled is 0", "sysctl kernel.ftrace_enabled=1")
     logged = [text for text, command in _ERROR.findall(_text(tracefs / "error_log"))
               if group in command]  # fmt: skip

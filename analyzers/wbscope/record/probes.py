@@ -61,6 +61,7 @@ _REGISTERS = {
 _REMOVE_SECONDS = 2.0
 _STEP_SECONDS = 0.02
 _TRIES = 5
+_ROOT = Path("/")  # of the proc and sys that tell why there are none
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ def standard_name(event: str) -> str:
     return f"{_SYSTEM}:{name}" if _GROUP.fullmatch(group) else event
 
 
-def make_probes(instance: Instance, release: str = platform.release()) -> Probes:
+def make_probes(
+    instance: Instance, release: str = platform.release(), root: Path = _ROOT
+) -> Probes:
     """Both, not enabled; the instance is made to try them in it, and left as it was made.
 
     Raises: SetupError when there can be no instance.
@@ -101,32 +104,32 @@ def make_probes(instance: Instance, release: str = platform.release()) -> Probes
     try:
         if _version(release) < _SINCE:
             raise Refused(f"Linux {release} is older than 5.10", "a newer kernel")
-        kinds = kinds_here(instance.tracefs)
+        kinds = kinds_here(instance.tracefs, root)
         try:
-            return _made(instance, kinds, FUNCTION, release)
+            return _made(instance, kinds, FUNCTION, release, root)
         except Refused:
-            name = renamed_function()
+            name = renamed_function(root)
             if name is None:
                 raise
-            return _made(instance, kinds, name, release)
+            return _made(instance, kinds, name, release, root)
     except Refused as refused:
         return Probes(None, why=refused.why, fix=refused.fix)
 
 
-def _made(instance: Instance, kinds: list[str], function: str, release: str) -> Probes:
+def _made(instance: Instance, kinds: list[str], function: str, release: str, root: Path) -> Probes:
     """Of the first kind that this kernel takes."""
     group = group_of(instance.name)
     last: Refused | None = None
     for kind in kinds:
         try:
-            arguments = _write_entry(instance.tracefs, kind, group, function, release)
-            _write_return(instance.tracefs, kind, group, function, release)
+            arguments = _write_entry(instance.tracefs, kind, group, function, release, root)
+            _write_return(instance.tracefs, kind, group, function, release, root)
             for name in (RETURN, ENTRY):  # what is refused is seen now, not when it records
                 instance.write(instance.event_file(f"{group}:{name}"), "1")
         except Refused as refused:
             last = refused
         except SetupError as error:
-            last = refusal(instance.tracefs, group, error.message)
+            last = refusal(instance.tracefs, group, error.message, root)
         else:
             instance.stop()
             # In this order: a call that is seen to begin is seen to end.
@@ -137,7 +140,9 @@ def _made(instance: Instance, kinds: list[str], function: str, release: str) -> 
     raise last
 
 
-def _write_entry(tracefs: Path, kind: str, group: str, function: str, release: str) -> str:
+def _write_entry(
+    tracefs: Path, kind: str, group: str, function: str, release: str, root: Path
+) -> str:
     """Returns: by what the arguments are found."""
     letter, _, _ = _LETTERS[kind]
     ways = [_NAMES] if _version(release) >= _NAMES_SINCE else []
@@ -153,10 +158,12 @@ def _write_entry(tracefs: Path, kind: str, group: str, function: str, release: s
             said = error.strerror or str(error)
             continue
         return f"{wb} {pages}"
-    raise refusal(tracefs, group, said)
+    raise refusal(tracefs, group, said, root)
 
 
-def _write_return(tracefs: Path, kind: str, group: str, function: str, release: str) -> None:
+def _write_return(
+    tracefs: Path, kind: str, group: str, function: str, release: str, root: Path
+) -> None:
     """With room for many tasks that sleep in it, where that can be said."""
     _, letter, suffix = _LETTERS[kind]
     value = " ret=$retval:s32" if _version(release) >= _RETURNS_SINCE else ""
@@ -169,7 +176,7 @@ def _write_return(tracefs: Path, kind: str, group: str, function: str, release: 
             said = error.strerror or str(error)
             continue
         return
-    raise refusal(tracefs, group, said)
+    raise refusal(tracefs, group, said, root)
 
 
 def remove_probes(tracefs: Path, instance: str, seconds: float = _REMOVE_SECONDS) -> list[str]:

@@ -49,12 +49,8 @@ _FEW = 256  # where there are no more of them than this
 Source = tuple[str, Callable[[], str], int]
 
 
-def _file(name: str) -> Callable[[], str]:
-    return (_PROC / name).read_text
-
-
-def _psi() -> str:
-    parts = ((name, _PROC / "pressure" / name) for name in PSI)
+def _psi(proc: Path) -> str:
+    parts = ((name, proc / "pressure" / name) for name in PSI)
     return "".join(f"== {name}\n{path.read_text()}" for name, path in parts if path.exists())
 
 
@@ -72,11 +68,14 @@ class Sampler:
     The names of tasks and the cgroups are written whenever they were read anew.
     """
 
-    def __init__(self, folder: Path, tracefs: Path, clock: str, interval_s: float) -> None:
+    def __init__(
+        self, folder: Path, tracefs: Path, clock: str, interval_s: float, proc: Path = _PROC
+    ) -> None:
         self.names: dict[int, str] = {}
         self.cgroups: dict[int, str] = {}
         self._folder = folder
         self._tracefs = tracefs
+        self._proc = proc
         self._clock = CLOCK_IDS[clock]
         self._interval = interval_s
         self._may_fire = _SELDOM
@@ -84,7 +83,7 @@ class Sampler:
         self._go = threading.Event()
         self._known = threading.Event()
         self._wbs = WbStats()
-        self._cgroup_files = CgroupFiles(os.getppid())
+        self._cgroup_files = CgroupFiles(os.getppid(), proc)
         self.tid = 0
         self._error: Exception | None = None
         self._small_files = SmallFiles(folder)
@@ -127,7 +126,7 @@ class Sampler:
             self._thread.join()
         try:
             self._note_names()
-            self.cgroups |= cgroup_paths()
+            self.cgroups |= cgroup_paths(self._proc)
         except Exception as error:  # the trace matters more
             self._error = self._error or error
         self._save()
@@ -158,19 +157,19 @@ class Sampler:
         self.tid = threading.get_native_id()
         reserve_names(self._folder)
         self._note_names()
-        self.cgroups |= cgroup_paths()
+        self.cgroups |= cgroup_paths(self._proc)
         self._save()
 
     def _take_samples(self) -> None:
         sources: list[Source] = [
-            ("vmstat", _file("vmstat"), self._may_fire),
-            ("meminfo", _file("meminfo"), 1),
+            ("vmstat", (self._proc / "vmstat").read_text, self._may_fire),
+            ("meminfo", (self._proc / "meminfo").read_text, 1),
             ("block", _named(block_stats), 1),
-            ("psi", _psi, 1),
+            ("psi", partial(_psi, self._proc), 1),
             ("bdi", _named(bdi_stats), self._may_fire),
             ("wb", self._wbs.read, self._may_fire),
             ("cgroup", self._cgroup_files.read, 1),
-            ("zoneinfo", _file("zoneinfo"), _SELDOM),
+            ("zoneinfo", (self._proc / "zoneinfo").read_text, _SELDOM),
         ]
         number, interval = 0, self._interval
         due = time.monotonic()
@@ -182,7 +181,7 @@ class Sampler:
                     self._sample(name, read)
             self._learn(self._ended_names.read())
             if number % _SELDOM == 0:
-                self._learn(task_names())
+                self._learn(task_names(self._proc))
             self._save()
             number += 1
             # A run of a day has ten times the samples of one of ten minutes, not 144 times.
@@ -214,7 +213,7 @@ class Sampler:
             self._unsaved = dict(self._unsaved.items() - new.items())
 
     def _look_for_cgroups(self) -> None:
-        living = cgroup_paths()
+        living = cgroup_paths(self._proc)
         self.cgroups |= living
         self._cgroup_files.choose(living, self._wbs.inodes)
 
@@ -222,7 +221,7 @@ class Sampler:
         """Of those that live the name is what it is now."""
         # All of the list: a number's name may be of one that lived when it was read last.
         self._learn(ended_task_names(self._tracefs))
-        self._learn(task_names())
+        self._learn(task_names(self._proc))
 
     def _learn(self, names: dict[int, str]) -> None:
         new = {tid: comm for tid, comm in names.items() if self.names.get(tid) != comm}

@@ -12,6 +12,7 @@ from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.nearest import nearest
 
 __all__ = [
+    "PROC_SYS",
     "change",
     "is_sysctl_name",
     "parse_settings",
@@ -23,7 +24,7 @@ __all__ = [
     "still_ours",
 ]
 
-_ROOT = Path("/proc/sys")
+PROC_SYS = Path("/proc/sys")
 # Of each pair the kernel keeps one: writing it sets the other to 0, which it refuses to take back.
 _PAIRS = {
     "vm.dirty_bytes": "vm.dirty_ratio",
@@ -43,7 +44,7 @@ _SHOWN = (
 )
 
 
-def parse_settings(texts: Iterable[str]) -> dict[str, str]:
+def parse_settings(texts: Iterable[str], root: Path = PROC_SYS) -> dict[str, str]:
     """As split_settings(), of this kernel.
 
     Raises: UsageError for what is no sysctl of it, or no setting.
@@ -52,9 +53,9 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     settings = split_settings(texts)
     typed = {text.partition("=")[0]: text for text in texts}
     for name, value in settings.items():
-        if not _is_sysctl(name):
+        if not _is_sysctl(name, root):
             raise _no_sysctl(typed[name], "is no NAME=VALUE of a sysctl that this kernel has")
-        if not _can_be_put_back(name):
+        if not _can_be_put_back(_file(name, root)):
             raise _no_setting(name, value)
     return settings
 
@@ -81,9 +82,9 @@ def is_sysctl_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def _is_sysctl(name: str) -> bool:
-    path = _file(name)
-    return path.is_file() and path.resolve().is_relative_to(_ROOT.resolve())
+def _is_sysctl(name: str, root: Path) -> bool:
+    path = _file(name, root)
+    return path.is_file() and path.resolve().is_relative_to(root.resolve())
 
 
 def _no_sysctl(text: str, why: str) -> UsageError:
@@ -91,7 +92,7 @@ def _no_sysctl(text: str, why: str) -> UsageError:
     name, _, value = (part.strip() for part in text.partition("="))
     name = name.replace("/", ".")  # sysctl(8) takes both
     near = nearest(name, _names(), most=1)
-    fix: str = f"ls {_ROOT}/vm"
+    fix: str = f"ls {PROC_SYS}/vm"
     if near and value:
         fix = Phrase(Argument("sysctl", f"{near[0]}={value}"))
     elif near:
@@ -101,7 +102,7 @@ def _no_sysctl(text: str, why: str) -> UsageError:
 
 def _names() -> list[str]:
     """Of the sysctls of this kernel."""
-    found = (path.relative_to(_ROOT) for path in sorted(_ROOT.rglob("*")) if path.is_file())
+    found = (path.relative_to(PROC_SYS) for path in sorted(PROC_SYS.rglob("*")) if path.is_file())
     return [".".join(path.parts) for path in found]
 
 
@@ -114,40 +115,40 @@ def _no_setting(name: str, value: str) -> UsageError:
     )
 
 
-def _can_be_put_back(name: str) -> bool:
+def _can_be_put_back(path: Path) -> bool:
     try:
-        _file(name).read_text()
+        path.read_text()
     except PermissionError:
         # Nobody may read what has no such bit; root is told so like anyone else.
-        return bool(_file(name).stat().st_mode & 0o444)
+        return bool(path.stat().st_mode & 0o444)
     except OSError:
         return False
     return True
 
 
-def saved_values(names: Iterable[str]) -> dict[str, str]:
+def saved_values(names: Iterable[str], root: Path = PROC_SYS) -> dict[str, str]:
     """What to write to have everything back as it is now."""
     saved = {}
     for name in names:
         partner = _PARTNERS.get(name)
-        value = _read(name)
+        value = _read(name, root)
         if partner is not None and value == "0":
-            name, value = partner, _read(partner)
+            name, value = partner, _read(partner, root)
         saved[name] = value
     return saved
 
 
-def change(settings: Mapping[str, str]) -> None:
+def change(settings: Mapping[str, str], root: Path = PROC_SYS) -> None:
     """Raises: SetupError when the kernel refuses one; those before it stay changed."""
     for name, value in settings.items():
         try:
-            _file(name).write_text(value)
+            _file(name, root).write_text(value)
         except OSError as error:
             raise SetupError(
                 "sysctl-refused",
                 name,
                 f"does not take {value}: {error.strerror}",
-                have=_read(name) if _file(name).exists() else None,
+                have=_read(name, root) if _file(name, root).exists() else None,
                 fix="run as root with a value that the kernel allows",
             ) from error
 
@@ -157,30 +158,32 @@ def read_back(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: _read(name) for name in settings}
 
 
-def still_ours(saved: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+def still_ours(
+    saved: Mapping[str, str], ours: Mapping[str, str], root: Path = PROC_SYS
+) -> dict[str, str]:
     """Of what is to be written back, that of which nobody has set another value since."""
     kept = {}
     for name, value in ours.items():
         back = name if name in saved else _PARTNERS.get(name, name)
         try:
-            if back in saved and _file(name).read_text().split() == value.split():
+            if back in saved and _file(name, root).read_text().split() == value.split():
                 kept[back] = saved[back]
         except OSError:
             continue
     return kept
 
 
-def restore(saved: Mapping[str, str]) -> list[str]:
+def restore(saved: Mapping[str, str], root: Path = PROC_SYS) -> list[str]:
     """Write back; returns the names that are not as they were."""
     wrong = []
     for name, value in saved.items():
         try:
             if name in _PARTNERS:
-                is_back = _restore_of_pair(name, value)
+                is_back = _restore_of_pair(name, value, root)
             else:
                 is_back = True
-                if _read(name) != value:
-                    _file(name).write_text(value)
+                if _read(name, root) != value:
+                    _file(name, root).write_text(value)
         except OSError:
             is_back = False
         if not is_back:
@@ -188,41 +191,41 @@ def restore(saved: Mapping[str, str]) -> list[str]:
     return wrong
 
 
-def _restore_of_pair(name: str, value: str) -> bool:
+def _restore_of_pair(name: str, value: str, root: Path) -> bool:
     """Whether it has the value and its partner none: both may read 0, and then both are 0.
 
     The kernel clears the partner when it is given a value, of some only when that is another.
     """
-    for each in () if _of_pair(name) == (value, "0") else (value, "1", value):
-        _file(name).write_text(each)
-        if _of_pair(name) == (value, "0"):
+    for each in () if _of_pair(name, root) == (value, "0") else (value, "1", value):
+        _file(name, root).write_text(each)
+        if _of_pair(name, root) == (value, "0"):
             break
-    return _of_pair(name) == (value, "0")
+    return _of_pair(name, root) == (value, "0")
 
 
-def _of_pair(name: str) -> tuple[str, str]:
-    return _read(name), _read(_PARTNERS[name])
+def _of_pair(name: str, root: Path) -> tuple[str, str]:
+    return _read(name, root), _read(_PARTNERS[name], root)
 
 
 def read_sysctls() -> str:
     """'name = value' lines, as sysctl prints them, of what writeback and reclaim depend on."""
     lines = []
     for part in _SHOWN:
-        top = _ROOT / part
+        top = PROC_SYS / part
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             try:
                 value = path.read_text().strip() if path.is_file() else None
             except OSError:
                 continue  # write-only, such as vm.compact_memory
             if value is not None:
-                name = ".".join(path.relative_to(_ROOT).parts)
+                name = ".".join(path.relative_to(PROC_SYS).parts)
                 lines.append(f"{name} = {' '.join(value.split())}\n")
     return "".join(lines)
 
 
-def _read(name: str) -> str:
-    return _file(name).read_text().strip()
+def _read(name: str, root: Path = PROC_SYS) -> str:
+    return _file(name, root).read_text().strip()
 
 
-def _file(name: str) -> Path:
-    return _ROOT / name.replace(".", "/")
+def _file(name: str, root: Path = PROC_SYS) -> Path:
+    return root / name.replace(".", "/")

@@ -51,7 +51,7 @@ def mounted_tracefs(mounts: Path = _MOUNTS) -> Path | None:
     return found[0] if found else None
 
 
-def _mounted(wanted: str, mounts: Path) -> list[Path]:
+def _mounted(wanted: str, mounts: Path = _MOUNTS) -> list[Path]:
     found = []
     for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
         _, place, kind, *_ = line.split(" ")
@@ -82,9 +82,9 @@ def mount_tracefs() -> Path:
     )
 
 
-def mount_debugfs() -> str | None:
+def mount_debugfs(mounts: Path = _MOUNTS) -> str | None:
     """For the statistics of backing devices; it stays, too.  Returns why it cannot be mounted."""
-    if _DEBUGFS in _mounted("debugfs", _MOUNTS):
+    if _DEBUGFS in _mounted("debugfs", mounts):
         return None
     done = subprocess.run(
         ["mount", "-t", "debugfs", "nodev", str(_DEBUGFS)],

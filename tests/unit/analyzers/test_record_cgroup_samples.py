@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from wbscope.record import cgroup_samples
 from wbscope.record.cgroup_samples import CgroupFiles, WbStats
 
 _WB = """\
@@ -77,7 +77,7 @@ def test_texts_of_no_kernel(tmp_path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def hierarchy(tmp_path: Path) -> Path:
     top = tmp_path / "cgroup"
     for name, dirty in (("", 1), ("a", 0), ("b", 4096), ("b/c", 0)):
         (top / name).mkdir(exist_ok=True)
@@ -86,7 +86,8 @@ def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
         (top / name / "memory.max").write_text("max\n")
         (top / name / "memory.high").write_text("65536\n")
-    monkeypatch.setattr(cgroup_samples, "memory_hierarchy", lambda: str(top))
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mounts").write_text(f"cgroup2 {top} cgroup2 rw 0 0\n")
     return top
 
 
@@ -126,26 +127,25 @@ def test_where_the_workload_is_what_is_dirty_and_what_wb_stats_tells(
     assert "memory.max" not in text
 
 
-def test_one_that_is_removed_makes_room(
-    tmp_path: Path, hierarchy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroup_samples, "_MOST_CGROUPS", 1)
-    proc = _proc(tmp_path, {51: "/b/c"})
+def test_one_that_is_removed_makes_room(tmp_path: Path, hierarchy: Path) -> None:
+    used = {f"/w{number}" for number in range(8)}  # as many as are sampled
+    for place in used:
+        (hierarchy / place[1:]).mkdir()
+        (hierarchy / place[1:] / "memory.high").write_text("65536\n")
+    proc = _proc(tmp_path, {51 + number: place for number, place in enumerate(sorted(used))})
     files = CgroupFiles(50, proc)
     files.choose(_paths(hierarchy), [])
-    assert _chosen(files, hierarchy) == {"/b/c"}
-    for path in (hierarchy / "b/c").iterdir():
-        path.unlink()
-    (hierarchy / "b/c").rmdir()
-    assert files.read() == ""
+    assert _chosen(files, hierarchy) == used
+    shutil.rmtree(hierarchy / "w3")
+    files.read()
     files.choose(_paths(hierarchy), [])
-    assert _chosen(files, hierarchy) == {"/b"}
+    assert _chosen(files, hierarchy) == used - {"/w3"} | {"/b"}
 
 
-def test_many_cgroups_are_not_all_looked_at(
-    tmp_path: Path, hierarchy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroup_samples, "_MOST_LOOKED_AT", 2)
+def test_many_cgroups_are_not_all_looked_at(tmp_path: Path, hierarchy: Path) -> None:
+    """Of a machine with hundreds, only where the workload is."""
+    for number in range(300):
+        (hierarchy / f"w{number}").mkdir()
     files = CgroupFiles(50, _proc(tmp_path, {51: "/a"}))
     files.choose(_paths(hierarchy), [])
     assert _chosen(files, hierarchy) == {"/a"}

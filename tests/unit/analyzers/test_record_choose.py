@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -16,9 +17,9 @@ from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.ingest.formats import captured
 from wbscope.library.library import load_library
-from wbscope.record import choose, disks, settings
-from wbscope.record import machine_facts as facts
+from wbscope.record import choose, settings
 from wbscope.record.disks import shared_disks
+from wbscope.record.machine_facts import cgroup_paths
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values, split_settings
 
@@ -160,44 +161,38 @@ def test_sysctls_are_below_proc_sys(tmp_path: Path) -> None:
     assert victim.read_text() == "old"
 
 
-def test_sysctl_that_is_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "_ROOT", tmp_path / "sys")
+def test_sysctl_that_is_a_link(tmp_path: Path) -> None:
+    root = tmp_path / "sys"
     (tmp_path / "sys/vm").mkdir(parents=True)
     (tmp_path / "victim").write_text("old")
     (tmp_path / "sys/vm/own").write_text("1")
     (tmp_path / "sys/vm/link").symlink_to(tmp_path / "victim")
-    assert parse_settings(["vm.own=2"]) == {"vm.own": "2"}
+    assert parse_settings(["vm.own=2"], root) == {"vm.own": "2"}
     with pytest.raises(UsageError, match="that this kernel has"):
-        parse_settings(["vm.link=2"])
+        parse_settings(["vm.link=2"], root)
 
 
-def test_pair_that_is_not_as_it_was_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pair_that_is_not_as_it_was_is_told(tmp_path: Path) -> None:
     """Plain files: no write of one clears the other, as a kernel that refuses to."""
-    monkeypatch.setattr(settings, "_ROOT", tmp_path)
     (tmp_path / "vm").mkdir()
     (tmp_path / "vm/dirty_ratio").write_text("0\n")
     (tmp_path / "vm/dirty_bytes").write_text("16777216\n")
-    assert settings.restore({"vm.dirty_ratio": "0"}) == ["vm.dirty_ratio"]
+    assert settings.restore({"vm.dirty_ratio": "0"}, tmp_path) == ["vm.dirty_ratio"]
     (tmp_path / "vm/dirty_bytes").write_text("0\n")
-    assert settings.restore({"vm.dirty_ratio": "20"}) == []
+    assert settings.restore({"vm.dirty_ratio": "20"}, tmp_path) == []
     assert (tmp_path / "vm/dirty_ratio").read_text() == "20"
 
 
 @pytest.mark.parametrize("name", ["vm.dirty_bytes", "vm.dirty_ratio"])
-def test_the_one_of_a_pair_that_is_set_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_the_one_of_a_pair_that_is_set_is_saved(tmp_path: Path, name: str) -> None:
     """64 MiB: the ratio reads 0, and to write that back would leave what the recording had set."""
-    monkeypatch.setattr(settings, "_ROOT", tmp_path)
     (tmp_path / "vm").mkdir()
     (tmp_path / "vm/dirty_bytes").write_text("67108864\n")
     (tmp_path / "vm/dirty_ratio").write_text("0\n")
-    saved = saved_values([name])
+    saved = saved_values([name], tmp_path)
     assert saved == {"vm.dirty_bytes": "67108864"}
-    settings.change({"vm.dirty_bytes": "16777216"})
-    assert settings.restore(saved) == []
+    settings.change({"vm.dirty_bytes": "16777216"}, tmp_path)
+    assert settings.restore(saved, tmp_path) == []
     assert (tmp_path / "vm/dirty_bytes").read_text() == "67108864"
 
 
@@ -219,40 +214,34 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mountinfo").write_text(mounts)
     for name in ("a/up", "b", "o", "m", "hidden"):
         (tmp_path / name).mkdir(parents=True)
-    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
-
-    def of_path(path: Path, depth: int) -> set[str]:
-        return disks._of_mount(disks._mount_of(path), depth)
-
-    monkeypatch.setattr(disks, "_disks", of_path)  # every device is anonymous
-    monkeypatch.setattr(disks, "_device_of", lambda source, _: {Path(source).name})
+    monkeypatch.setattr(os, "major", lambda _: 0)  # every device is anonymous
     return tmp_path
 
 
 @pytest.mark.parametrize(
     ("output", "command", "cwd", "shared"),
     [
-        ("a", "dd of={a}/x", "b", {"sda"}),
+        ("a", "dd of={a}/x", "b", {"{sda}"}),
         ("a", "dd of={b}/x", "a", set()),  # it says where, and that is not where it runs
-        ("a", "dd if=/dev/zero of=x", "a", {"sda"}),
-        ("a", "dd if={b}/x of=x", "a", {"sda"}),
+        ("a", "dd if=/dev/zero of=x", "a", {"{sda}"}),
+        ("a", "dd if={b}/x of=x", "a", {"{sda}"}),
         ("a", "fio --directory={b} job", "a", set()),
         ("a", "sleep 1", "b", set()),
-        ("a", "sleep 1", "a", {"sda"}),
-        ("o", "dd of={a}/x", "m", {"sda"}),
+        ("a", "sleep 1", "a", {"{sda}"}),
+        ("o", "dd of={a}/x", "m", {"{sda}"}),
         ("hidden", "dd of={hidden}/x", "m", {"overlay {hidden}"}),
         ("m", "dd of={m}/x", "m", set()),
-        ("b", "sh -c 'dd of={b}/x; sync'", "a", {"sdb"}),
-        ("b", "", "a", {"sdb"}),  # anything may write there
+        ("b", "sh -c 'dd of={b}/x; sync'", "a", {"{sdb}"}),
+        ("b", "", "a", {"{sdb}"}),  # anything may write there
         ("m", "", "a", set()),
     ],
 )
 def test_disk_of_output_and_command(
     machine: Path, output: str, command: str, cwd: str, shared: set[str]
 ) -> None:
-    places = {name: machine / name for name in ("a", "b", "m", "hidden")}
+    places = {name: machine / name for name in ("a", "b", "m", "hidden", "sda", "sdb")}
     words = shlex.split(command.format(**places))
-    found = shared_disks(machine / output, words, machine / cwd)
+    found = shared_disks(machine / output, words, machine / cwd, machine / "mountinfo")
     wanted = {disk.format(**places) for disk in shared}
     assert wanted <= set(found)
     assert bool(found) == bool(wanted)
@@ -264,26 +253,28 @@ def test_disk_here() -> None:
     assert shared_disks(Path("/proc"), [], Path("/")) == ()
 
 
-def test_settings_that_are_still_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "_ROOT", tmp_path)
+def test_settings_that_are_still_ours(tmp_path: Path) -> None:
     (tmp_path / "vm").mkdir()
     values = {"dirty_bytes": "16777216", "swappiness": "7", "reserve": "1\t2\t3"}
     for name, value in values.items():
         (tmp_path / "vm" / name).write_text(f"{value}\n")
     saved = {"vm.dirty_ratio": "20", "vm.swappiness": "60", "vm.reserve": "4\t5\t6"}
     ours = {"vm.dirty_bytes": "16777216", "vm.swappiness": "5", "vm.reserve": "1 2 3"}
-    assert settings.still_ours(saved, ours) == {"vm.dirty_ratio": "20", "vm.reserve": "4\t5\t6"}
+    still = settings.still_ours(saved, ours, tmp_path)
+    assert still == {"vm.dirty_ratio": "20", "vm.reserve": "4\t5\t6"}
     (tmp_path / "vm/dirty_bytes").write_text("0\n")  # somebody has set dirty_ratio
-    assert settings.still_ours(saved, ours) == {"vm.reserve": "4\t5\t6"}
+    assert settings.still_ours(saved, ours, tmp_path) == {"vm.reserve": "4\t5\t6"}
 
 
 def test_trace_cmd_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trace-cmd").write_bytes(b"\0 of another machine")
     (tmp_path / "trace-cmd").chmod(0o755)
-    (tmp_path / "ftrace_enabled").write_bytes(b"1\n")
+    (tmp_path / "sys/kernel").mkdir(parents=True)
+    (tmp_path / "sys/kernel/ftrace_enabled").write_bytes(b"1\n")
+    (tmp_path / "kallsyms").touch()
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(choose, "_FTRACE_ENABLED", tmp_path / "ftrace_enabled")
-    assert str(choose.trace_cmd_problem()).endswith("trace-cmd cannot be run: Exec format error")
+    problem = choose.trace_cmd_problem(proc=tmp_path)
+    assert str(problem).endswith("trace-cmd cannot be run: Exec format error")
 
 
 @pytest.mark.parametrize(
@@ -296,17 +287,14 @@ def test_trace_cmd_that_is_no_program(tmp_path: Path, monkeypatch: pytest.Monkey
         ("cgroup {0}/cpu cgroup rw,cpu 0 0\n", None),
     ],
 )  # fmt: skip
-def test_cgroups_of_writeback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str, hierarchy: str | None
-) -> None:
+def test_cgroups_of_writeback(tmp_path: Path, mounts: str, hierarchy: str | None) -> None:
     """Each hierarchy numbers its own: names of another one would be wrong."""
     for name in ("cpu/a", "memory/a", "unified/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "self").mkdir()
     (tmp_path / "self/mounts").write_text(mounts.format(tmp_path))
-    monkeypatch.setattr(facts, "_PROC", tmp_path)
     folders = [] if hierarchy is None else [tmp_path / hierarchy, tmp_path / hierarchy / "a"]
-    assert facts.cgroup_paths() == {folder.stat().st_ino: str(folder) for folder in folders}
+    assert cgroup_paths(tmp_path) == {folder.stat().st_ino: str(folder) for folder in folders}
 
 
 def test_script_for_another_machine() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record import elsewhere, finish, folders, remote, tracefs
+from wbscope.record import remote, tracefs
 
 Cli = Callable[..., Any]
 _FACTS = {
@@ -46,22 +45,6 @@ def test_options_of_the_command_go_behind_the_dashes(cli: Cli) -> None:
     ran = cli("record", "ls", "-l", "/")
     assert ran.code == 2
     assert "fix: wbscope record -o RUN -- CMD..." in ran.err
-
-
-def test_archive_on_a_disk_without_room(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is not the archive that is wrong."""
-    (tmp_path / "run.tar").touch()
-
-    def full(*_: Any) -> dict[str, Any]:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(elsewhere, "unpack", full)
-    ran = cli("record", "--unpack", tmp_path / "run.tar", "-o", tmp_path / "run")
-    assert ran.code == 5
-    assert ran.err.startswith(f"error[cannot-write]: {tmp_path}/run: ")
-    assert [path.name for path in tmp_path.iterdir()] == ["run.tar"]
 
 
 def test_archive_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
@@ -99,13 +82,17 @@ def test_options_that_an_archive_has_no_use_for(
     ],
 )  # fmt: skip
 def test_options_that_recover_has_no_use_for(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(finish, "recover_all", lambda _: pytest.fail("it was not to go on"))
+    """It does not go on: what a killed recorder has left is still there."""
+    monkeypatch.setenv("WBSCOPE_RUN_DIR", str(tmp_path))
+    left = tmp_path / "wbscope-1-aa.json"
+    left.touch()
     ran = cli("record", "--recover", *option)
     assert ran.code == 2
     assert "not-with-recover" in ran.err
     assert ran.out == ""
+    assert left.exists()
 
 
 def test_script_is_no_document(cli: Cli) -> None:
@@ -152,63 +139,23 @@ def test_command_of_any_bytes(tmp_path: Path, start: Callable[..., Any]) -> None
     assert b"of=" + name in (tmp_path / "sent").read_bytes()
 
 
-def test_archive_replaces_an_older_run_only_when_it_is_whole(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    old = '{"schema": "wbscope.record/1", "source": "old"}'
-    (run / "meta.json").write_text(old)
-
-    def unpack(_: Any, folder: Path) -> dict[str, Any]:
-        (folder / "trace.dat").write_text("new")
-        return {"events": [], "ended": "complete", "lost": None}
-
-    def interrupted(path: Path, **_: Any) -> None:
-        raise KeyboardInterrupt
-
-    (tmp_path / "run.tar").touch()
-    monkeypatch.setattr(elsewhere, "unpack", unpack)
-    words = ("record", "--unpack", tmp_path / "run.tar", "--no-report", "-o", run, "--force")
-    with monkeypatch.context() as broken:
-        broken.setattr(folders.shutil, "rmtree", interrupted)
-        assert cli(*words).code == 130
-    kept = [path.read_text() for path in tmp_path.glob("*/meta.json")]
-    assert old in kept
-    assert (run / "trace.dat").read_text() == "new"
-
-
-def test_archive_into_a_long_name(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unpack(_: Any, folder: Path) -> dict[str, Any]:
-        (folder / "trace.dat").write_text("new")
-        return {"events": [], "ended": "complete", "lost": None}
-
-    (tmp_path / "run.tar").touch()
-    monkeypatch.setattr(elsewhere, "unpack", unpack)
-    words = ("record", "--unpack", tmp_path / "run.tar", "--no-report", "-o")
-    run = tmp_path / ("x" * 255)
-    assert cli(*words, run).code == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.tar", run.name]
-    assert cli(*words, tmp_path / ("y" * 256)).code == 5
-
-
 def test_tracefs_that_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not another user that helps."""
-    monkeypatch.setattr(tracefs.os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     flags = SimpleNamespace(f_flag=os.ST_RDONLY)
-    monkeypatch.setattr(tracefs.os, "statvfs", lambda _: flags)
+    monkeypatch.setattr(os, "statvfs", lambda _: flags)
     with pytest.raises(SetupError, match="is mounted read-only") as caught:
         tracefs.require_writable(Path("/t"))
     assert str(caught.value.fix).startswith("mount -o remount,rw /t")
 
 
-def test_reason_of_mount_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = subprocess.CompletedProcess([], 32, "", "mount: denied.\n       dmesg may tell\n")
-    monkeypatch.setattr(tracefs.subprocess, "run", lambda *_, **__: failed)
+def test_reason_of_mount_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mount, mounts = tmp_path / "mount", tmp_path / "mounts"
+    mount.write_text("#!/bin/sh\nprintf 'mount: denied.\\n       dmesg may tell\\n' >&2\nexit 32\n")
+    mount.chmod(0o755)
+    mounts.touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SetupError) as caught:
         tracefs.mount_tracefs()
     assert caught.value.message.endswith("cannot be: mount: denied. / dmesg may tell")
-    monkeypatch.setattr(tracefs, "_mounted", lambda _: [])
-    assert str(tracefs.mount_debugfs()).endswith("mount: denied. / dmesg may tell")
+    assert str(tracefs.mount_debugfs(mounts)).endswith("mount: denied. / dmesg may tell")

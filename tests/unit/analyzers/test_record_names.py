@@ -6,13 +6,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wbscope.record import names
+from support.faults import no_file_above
 from wbscope.record.names import (
     EndedNames,
     NameFile,
@@ -65,24 +62,13 @@ def test_cut_short_at_any_byte(tmp_path: Path) -> None:
         assert read_names(tmp_path) == {11: "dd", 13: "cp"}
 
 
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    """No file gets beyond 64 KiB."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, ignored)
-
-
-@pytest.mark.usefixtures("small_files")
 def test_written_in_part_is_an_error(tmp_path: Path) -> None:
     """So that they are added again when there is room."""
     add_names(tmp_path, {11: "dd"})
     file = NameFile(tmp_path)
     file.add({12: "cp"})
-    with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+    full = pytest.raises(OSError, match=os.strerror(errno.EFBIG))
+    with no_file_above(64 << 10), full:
         file.add(dict.fromkeys(range(10_000), "fifteen letters"))
     assert read_names(tmp_path) == {11: "dd", 12: "cp"}
     file.add({13: "sh"})
@@ -94,9 +80,8 @@ def test_of_tasks_that_live() -> None:
     assert task_names()[os.getpid()] == Path("/proc/self/comm").read_text().rstrip("\n")
 
 
-def test_a_thread_that_ends_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_ends_meanwhile(tmp_path: Path) -> None:
     """Of its process the others are named, whichever of them was listed first."""
-    monkeypatch.setattr(names, "_PROC", tmp_path)
     for tid in (11, 12, 13, 14):
         task = tmp_path / "11/task" / str(tid)
         task.mkdir(parents=True)
@@ -105,7 +90,7 @@ def test_a_thread_that_ends_meanwhile(tmp_path: Path, monkeypatch: pytest.Monkey
     (first / "comm").unlink()
     (tmp_path / "15").mkdir()  # one that ended as a whole
     named = {11, 12, 13, 14} - {int(first.name)}
-    assert task_names() == {tid: f"thread {tid}" for tid in named}
+    assert task_names(tmp_path) == {tid: f"thread {tid}" for tid in named}
 
 
 def test_of_tasks_that_ended(tmp_path: Path) -> None:

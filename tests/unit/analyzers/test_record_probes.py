@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from wbscope.base.errors import SetupError
-from wbscope.record import probe_reasons, probes
+from wbscope.record import probes
 from wbscope.record.probes import (
+    Probes,
     make_probes,
     missed_count,
     missed_facts,
@@ -30,6 +33,8 @@ _FOREIGN = (
     "p:wbscope_1_notours0/balance_dirty_pages_entry balance_dirty_pages",
 )
 _FPROBES = "\t           f[:[<group>/][<event>]] <func-name>[%return] [<args>]\n"
+_KALLSYMS, _FTRACE = "proc/kallsyms", "proc/sys/kernel/ftrace_enabled"
+_LOCKDOWN, _KPROBES = "sys/kernel/security/lockdown", "sys/kernel/debug/kprobes"
 _SYMBOLS = "ffffffff81234560 t balance_dirty_pages\nffffffff81234990 t balance_dirty_pages.cold\n"
 
 
@@ -54,8 +59,14 @@ class _Kernel:
         self.lines = list(_FOREIGN)
         self._show()
 
-    def write(self, tracefs: Path, line: str) -> None:
-        assert tracefs == self.root
+    def write(self, file: str, text: str) -> None:
+        """Of a file of tracefs; an instance has all that it needs."""
+        if any(file.endswith(f"/events/{event}/enable") for event in self.broken) and text == "1":
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        if file == "dynamic_events":
+            self._define(text.rstrip("\n"))
+
+    def _define(self, line: str) -> None:
         self.written.append(line)
         if line.startswith("-:"):
             event = line.removeprefix("-:")
@@ -84,32 +95,43 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Kernel:
     root = tmp_path / "tracing"
     root.mkdir()
     made = _Kernel(root)
-    monkeypatch.setattr(probes, "_write", made.write)
+    real_open, real_write = os.open, os.write
+
+    def open_file(path: Any, flags: int, mode: int = 0o777, **more: int) -> int:
+        if not more and Path(path).is_relative_to(
+            root / "instances"
+        ):  # the kernel makes what is in one
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            flags |= os.O_CREAT
+        return real_open(path, flags, mode, **more)
+
+    def write(number: int, data: bytes) -> int:
+        path = Path(os.readlink(f"/proc/self/fd/{number}"))
+        if not path.is_relative_to(root):
+            return real_write(number, data)
+        made.write(str(path.relative_to(root)), data.decode())
+        return len(data)
+
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-
-    def make(self: Instance) -> None:
-        self.path.mkdir(exist_ok=True)
-
-    def write(self: Instance, file: str, text: str) -> None:
-        if any(file == f"events/{event}/enable" for event in made.broken) and text == "1":
-            raise SetupError("tracefs-refused", file, "does not take '1': No such device", fix="")
-
-    monkeypatch.setattr(Instance, "make", make)
-    monkeypatch.setattr(Instance, "write", write)
     for name, text in (
-        ("_KALLSYMS", _SYMBOLS),
-        ("_LOCKDOWN", "[none] integrity confidentiality\n"),
-        ("_FTRACE", "1\n"),
+        (_KALLSYMS, _SYMBOLS),
+        (_LOCKDOWN, "[none] integrity confidentiality\n"),
+        (_FTRACE, "1\n"),
     ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-        monkeypatch.setattr(probe_reasons, name, tmp_path / name)
-    monkeypatch.setattr(probe_reasons, "_KPROBES", tmp_path / "kprobes")
-    (tmp_path / "kprobes").mkdir()
+    (tmp_path / _KPROBES).mkdir(parents=True)
     return made
 
 
 def _instance(kernel: _Kernel) -> Instance:
     return Instance(kernel.root, _NAME)
+
+
+def _made(kernel: _Kernel, release: str) -> Probes:
+    return make_probes(_instance(kernel), release, kernel.root.parent)
 
 
 def _ours(kernel: _Kernel) -> list[str]:
@@ -160,7 +182,7 @@ def test_the_best_that_the_kernel_takes(
     kernel: _Kernel, release: str, refuses: str, kind: str, lines: list[str]
 ) -> None:
     kernel.refuses = refuses
-    made = make_probes(_instance(kernel), release)
+    made = _made(kernel, release)
     assert (made.kind, _ours(kernel)) == (kind, lines)
     assert made.events == (f"{_GROUP}:{probes.RETURN}", f"{_GROUP}:{probes.ENTRY}")
     told = made.about()
@@ -177,13 +199,13 @@ def test_registers(
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
     kernel.refuses = r"^f|[$]arg|pages_dirtied"
-    made = make_probes(_instance(kernel), "6.1.0")
+    made = _made(kernel, "6.1.0")
     assert (made.arguments or None) == registers
 
 
 def test_a_kind_that_cannot_be_enabled_is_left(kernel: _Kernel) -> None:
     kernel.broken = {f"{_GROUP}/{probes.ENTRY}"}
-    made = make_probes(_instance(kernel), "6.12.1")
+    made = _made(kernel, "6.12.1")
     assert made.kind is None
     assert made.why.endswith("does not take '1': No such device")
     assert _ours(kernel) == []
@@ -191,7 +213,7 @@ def test_a_kind_that_cannot_be_enabled_is_left(kernel: _Kernel) -> None:
 
 def test_fprobes_fail_and_kprobes_do(kernel: _Kernel) -> None:
     kernel.refuses = "^f.*%return"
-    made = make_probes(_instance(kernel), "6.12.1")
+    made = _made(kernel, "6.12.1")
     assert made.kind == "kprobe"
     assert [line[0] for line in _ours(kernel)] == ["p", "r"]
 
@@ -202,7 +224,7 @@ def _file(kernel: _Kernel, name: str) -> Path:
 
 def test_reasons(kernel: _Kernel) -> None:
     def why(release: str = "6.1.0") -> str:
-        made = make_probes(_instance(kernel), release)
+        made = _made(kernel, release)
         assert made.kind is None
         assert made.fix
         assert made.about() == {"kind": None, "why": made.why}
@@ -212,18 +234,18 @@ def test_reasons(kernel: _Kernel) -> None:
     assert why("5.4.0-150-generic") == "Linux 5.4.0-150-generic is older than 5.10"
     kernel.refuses = "."
     assert why() == "the kernel refuses the probe: Bad argument"
-    _file(kernel, "_FTRACE").write_text("0\n")
+    _file(kernel, _FTRACE).write_text("0\n")
     assert why() == "kernel.ftrace_enabled is 0"
-    (_file(kernel, "kprobes") / "blacklist").write_text(
+    (_file(kernel, _KPROBES) / "blacklist").write_text(
         "0xffffffff81234560-0xffffffff81234990\tbalance_dirty_pages\n"
     )
     assert "list of what not to probe" in why()
-    _file(kernel, "_LOCKDOWN").write_text("none integrity [confidentiality]\n")
+    _file(kernel, _LOCKDOWN).write_text("none integrity [confidentiality]\n")
     assert "locked down" in why()
     (kernel.root / "README").write_text("nothing")
-    (_file(kernel, "kprobes") / "enabled").write_text("0\n")
+    (_file(kernel, _KPROBES) / "enabled").write_text("0\n")
     assert "switched off" in why()
-    (_file(kernel, "kprobes") / "enabled").write_text("1\n")
+    (_file(kernel, _KPROBES) / "enabled").write_text("1\n")
     (kernel.root / "kprobe_events").unlink()
     kernel._show = lambda: None  # type: ignore[method-assign]
     assert "CONFIG_KPROBE_EVENTS" in why()
@@ -231,7 +253,7 @@ def test_reasons(kernel: _Kernel) -> None:
 
 def test_a_later_kernel_that_does_not_know_the_names_is_not_guessed_at(kernel: _Kernel) -> None:
     kernel.refuses = "pages_dirtied"
-    assert make_probes(_instance(kernel), "8.1.0").kind is None
+    assert _made(kernel, "8.1.0").kind is None
     assert not [line for line in kernel.written if "%si" in line or "$arg" in line]
 
 
@@ -250,9 +272,9 @@ def test_names_that_compilers_make(
     kernel: _Kernel, symbols: str, name: str | None, why: str
 ) -> None:
     lines = [f"ffffffff81234560 t {symbol}" for symbol in symbols.split()]
-    _file(kernel, "_KALLSYMS").write_text("\n".join(["ffffffff81000000 T _text", *lines]) + "\n")
+    _file(kernel, _KALLSYMS).write_text("\n".join(["ffffffff81000000 T _text", *lines]) + "\n")
     kernel.refuses = r" balance_dirty_pages(%return)? "
-    made = make_probes(_instance(kernel), "6.1.0")
+    made = _made(kernel, "6.1.0")
     if name is None:
         assert why in made.why
         assert _ours(kernel) == []
@@ -264,15 +286,15 @@ def test_names_that_compilers_make(
 def test_only_ours_are_removed(kernel: _Kernel) -> None:
     instance = _instance(kernel)
     other = Instance(kernel.root, "wbscope-999999998-0123abcd")
-    make_probes(other, "6.1.0")
+    make_probes(other, "6.1.0", kernel.root.parent)
     theirs = _ours(kernel)
-    make_probes(instance, "6.1.0")
+    make_probes(instance, "6.1.0", kernel.root.parent)
     assert remove_probes(kernel.root, instance.name, 0) == []
     assert _ours(kernel) == theirs
 
 
 def test_one_that_somebody_has_enabled_stays(kernel: _Kernel) -> None:
-    make_probes(_instance(kernel), "6.1.0")
+    _made(kernel, "6.1.0")
     kernel.busy = {f"{_GROUP}/{probes.ENTRY}"}
     assert remove_probes(kernel.root, _NAME, 0.05) == [f"{_GROUP}:{probes.ENTRY}"]
     assert len(_ours(kernel)) == 1
@@ -282,11 +304,11 @@ def test_one_that_somebody_has_enabled_stays(kernel: _Kernel) -> None:
 
 def test_orphans_are_of_dead_recorders_without_an_instance(kernel: _Kernel) -> None:
     instance = _instance(kernel)
-    make_probes(instance, "6.1.0")
+    make_probes(instance, "6.1.0", kernel.root.parent)
     kernel.lines.append("p:wbscope_1_0123abcd/balance_dirty_pages_entry balance_dirty_pages")
     kernel._show()
     assert orphan_probes(kernel.root) == []  # its instance is there
-    instance.path.rmdir()
+    shutil.rmtree(instance.path)
     assert orphan_probes(kernel.root) == [_NAME]  # and process 1 lives
 
 
@@ -301,7 +323,7 @@ _PROFILE = """\
 
 def test_hits_that_were_missed(kernel: _Kernel) -> None:
     kernel.refuses = "^f"
-    made = make_probes(_instance(kernel), "6.1.0")
+    made = _made(kernel, "6.1.0")
     assert missed_count(kernel.root, _NAME) is None
     (kernel.root / "kprobe_profile").write_text(_PROFILE)
     assert missed_count(kernel.root, _NAME) == 5

@@ -7,18 +7,19 @@ import errno
 import fcntl
 import json
 import os
-import socket
+import queue
 import threading
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from support.faults import no_file_above
 from support.foreign import OTHER_UID, as_root
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record import finish, recording_plan, settings, supervisor
 from wbscope.record.finish import recover, recover_all
 from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry, registered
+from wbscope.record.supervisor_link import Link
 
 _ENTRY = "wbscope-999999999-aaaaaaaa"
 
@@ -67,12 +68,13 @@ def test_entry_taken_away_before_it_was_locked(
     fcntl.flock(other, fcntl.LOCK_EX)
     has_opened = threading.Event()
 
+    real = fcntl.flock
+
     def flock(file: int, how: int) -> None:
         has_opened.set()
-        fcntl.flock(file, how)
+        real(file, how)
 
-    own = SimpleNamespace(**{**vars(fcntl), "flock": flock})
-    monkeypatch.setattr(recording_plan, "fcntl", own)
+    monkeypatch.setattr(fcntl, "flock", flock)
     made = []
     thread = threading.Thread(target=lambda: made.append(open_entry("wbscope-1-aa")))
     thread.start()
@@ -98,17 +100,15 @@ def _dead(tmp_path: Path) -> Path:
     return folder
 
 
-def test_killed_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_while_the_disk_is_full(tmp_path: Path) -> None:
     """What was recorded stays, and it is said where."""
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(finish, "assemble", full)
     folder = _dead(tmp_path)
-    (found,) = recover_all(None)
+    start = b"\x17\x08\x44tracing6\0\0\x08" + (4096).to_bytes(4, "little")
+    (folder / ".head").write_bytes(start + bytes(2 << 20))
+    with no_file_above(1 << 20):
+        (found,) = recover_all(None)
     assert (folder / ".head").exists()
-    assert f"{folder} is no run yet: No space left on device; make room, then:" in str(found)
+    assert f"{folder} is no run yet: {os.strerror(errno.EFBIG)}; " in str(found)
     assert str(found).endswith(f"wbscope record --recover {folder}")
     assert recover_all(None) == []
 
@@ -123,13 +123,10 @@ def test_killed_when_its_run_had_the_name(tmp_path: Path, register: Path) -> Non
 
 
 @pytest.mark.parametrize("now", [False, True])
-def test_what_was_set_since_the_recorder_died_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: bool
-) -> None:
+def test_what_was_set_since_the_recorder_died_is_left(tmp_path: Path, now: bool) -> None:
     """A moment after its end nobody else can have; swappiness still is as it was recorded with."""
     root = tmp_path / "sys"
     (root / "vm").mkdir(parents=True)
-    monkeypatch.setattr(settings, "_ROOT", root)
     (root / "vm/laptop_mode").write_text("7\n")
     (root / "vm/swappiness").write_text("5\n")
     entry = open_entry("wbscope-1-aa")
@@ -137,7 +134,7 @@ def test_what_was_set_since_the_recorder_died_is_left(
     entry.write(_plan(tmp_path), saved, {"vm.laptop_mode": "1", "vm.swappiness": "5"})
     entry.close()
     (dead,) = dead_entries("wbscope-1-aa")
-    found = recover(dead, now=now)
+    found = recover(dead, now=now, sysctls=root)
     assert found is not None
     assert (root / "vm/swappiness").read_text() == "60"
     if now:
@@ -167,20 +164,14 @@ def test_orphan_in_use_is_not_stopped(tmp_path: Path) -> None:
     assert (used / "tracing_on").read_text() == "1"
 
 
-def test_no_register_is_told(
-    tmp_path: Path, register: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_register_is_told(tmp_path: Path, register: Path) -> None:
     """Not as a recorder that died."""
     register.write_text("a file in place of the folder")
     (tmp_path / "private").mkdir()
-    ours, theirs = socket.socketpair()
-    with ours:
-        ours.sendall(_plan(tmp_path).to_json().encode() + b"\n")
-        monkeypatch.setattr(supervisor.sys, "argv", ["", str(theirs.detach())])
-        monkeypatch.setattr(supervisor.signal, "signal", lambda *_: None)
-        monkeypatch.setattr(supervisor, "_be_spared", lambda: None)
-        assert supervisor.main() == 0
-        told = json.loads(ours.recv(1 << 16))["error"]
+    events: queue.Queue[Any] = queue.Queue()
+    link = Link(_plan(tmp_path), events)
+    told = events.get(timeout=GUARD_SECONDS)["error"]
+    link.close()
     assert told["slug"] == "cannot-write"
     assert told["subject"] == str(register)
     assert "WBSCOPE_RUN_DIR" in told["fix"]

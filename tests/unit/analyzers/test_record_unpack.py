@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,14 +16,17 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
+from support.faults import memory_disk
+from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
-from wbscope.record import elsewhere
+from wbscope.record.elsewhere import unpack_file
 from wbscope.record.remote import unpack
 from wbscope.record.request import Request
 
+Cli = Callable[..., Any]
 _EVENTS = "tracefs/events"
 _HEADER_PAGE = (
     "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
@@ -62,6 +66,12 @@ def _archive(**more: str) -> io.BytesIO:
             tar.addfile(member, io.BytesIO(text.encode()))
     made.seek(0)
     return made
+
+
+def _file(folder: Path, **more: str) -> Path:
+    path = folder / "run.tar"
+    path.write_bytes(_archive(**more).getvalue())
+    return path
 
 
 def test_what_the_script_sends(tmp_path: Path) -> None:
@@ -183,26 +193,71 @@ def test_packed_archives_from_a_pipe(tmp_path: Path, pack: Callable[[bytes], byt
     thread.join()
 
 
-def test_a_swapped_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_swapped_folder_of_the_run(tmp_path: Path) -> None:
     """Whoever can write to the folder above it puts a link in its place."""
     victim, home = tmp_path / "victim", tmp_path / "home"
     for folder in (victim, home):
         folder.mkdir()
     (victim / "uname").write_text("precious")
     archive = tmp_path / "run.tar"
-    archive.write_bytes(_archive().getvalue())
+    os.mkfifo(archive)
+    data = _archive().getvalue()
 
-    def swapped(archive: IO[bytes], folder: Path) -> dict[str, Any]:
-        (private,) = home.iterdir()
-        private.rename(home / "moved")
-        private.symlink_to(victim)
-        return unpack(archive, folder)
+    def swap() -> None:
+        with archive.open("wb") as pipe:
+            pipe.write(data[: len(data) // 2])
+            pipe.flush()
+            wait_until(lambda: list(home.glob(".run.*/*")), "what is unpacked into")
+            (private,) = home.iterdir()
+            private.rename(home / "moved")
+            private.symlink_to(victim)
+            pipe.write(data[len(data) // 2 :])
 
-    monkeypatch.setattr(elsewhere, "unpack", swapped)
+    thread = threading.Thread(target=swap, daemon=True)
+    thread.start()
     with pytest.raises(SetupError, match="another program has put something in the place"):
-        elsewhere.unpack_file(archive, Request(output=home / "run"))
+        unpack_file(archive, Request(output=home / "run"))
+    thread.join()
     assert {path.name: path.read_text() for path in victim.iterdir()} == {"uname": "precious"}
     assert sorted(path.name for path in home.iterdir() if not path.is_symlink()) == ["moved"]
+
+
+def test_archive_on_a_disk_without_room(cli: Cli, tmp_path: Path) -> None:
+    """It is not the archive that is wrong."""
+    archive = _file(tmp_path, **{"cpu0.pages": "0" * (1 << 20)})
+    with memory_disk("size=512k") as disk:
+        ran = cli("record", "--unpack", archive, "-o", disk / "run")
+        assert ran.code == 5
+        assert ran.err.startswith(f"error[cannot-write]: {disk}/run: ")
+        assert list(disk.iterdir()) == []
+
+
+def test_archive_replaces_an_older_run_only_when_it_is_whole(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    old = '{"schema": "wbscope.record/1", "source": "old"}'
+    (run / "meta.json").write_text(old)
+
+    def interrupted(path: Path, **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    words = ("record", "--unpack", _file(tmp_path), "--no-report", "-o", run, "--force")
+    with monkeypatch.context() as broken:
+        broken.setattr(shutil, "rmtree", interrupted)
+        assert cli(*words).code == 130
+    kept = [path.read_text() for path in tmp_path.glob("*/meta.json")]
+    assert old in kept
+    assert (run / "trace.dat").exists()
+
+
+def test_archive_into_a_long_name(cli: Cli, tmp_path: Path) -> None:
+    words = ("record", "--unpack", _file(tmp_path), "--no-report", "-o")
+    run = tmp_path / ("x" * 255)
+    assert cli(*words, run).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.tar", run.name]
+    assert cli(*words, tmp_path / ("y" * 256)).code == 5
 
 
 def test_a_machine_that_only_records_needs_no_library_for_archives() -> None:
