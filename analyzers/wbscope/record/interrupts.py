@@ -25,8 +25,9 @@ class Interrupts:
     count  how often the user has asked for the end
     """
 
-    def __init__(self) -> None:
+    def __init__(self, same_seconds: float = _SAME_SECONDS) -> None:
         self.count = 0
+        self._same_seconds = same_seconds
         self._last = float("-inf")
         self._is_held = False
         self._was_raised = False
@@ -61,7 +62,7 @@ class Interrupts:
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
-        if now - self._last > _SAME_SECONDS:
+        if now - self._last > self._same_seconds:
             self.count += 1
         self._last = now
         self._raise_first()

@@ -75,6 +75,7 @@ class PageCopier:
         target_of: Callable[[int], Path],
         tell: Callable[[str], None] = lambda _: None,
         buffer_kib: int = 0,  # of each CPU
+        most_waiting: int = _MOST_WAITING_BYTES,
     ) -> None:
         self.errors: list[str] = []
         self.failed: list[int] = []
@@ -84,7 +85,7 @@ class PageCopier:
         self._cpus: list[_Cpu] = []
         _allow_files()
         paths = list(instance.cpus())
-        waiting = _waiting_bytes(len(paths))
+        waiting = min(_waiting_bytes(len(paths)), most_waiting)
         readers = min(-(-len(paths) // _CPUS_OF_A_READER), _MOST_THREADS)
         writers = [threading.Event() for _ in paths[:_MOST_THREADS]]
         for place, (number, path) in enumerate(paths):
@@ -179,7 +180,7 @@ class PageCopier:
 def _waiting_bytes(cpus: int) -> int:
     """Room of each CPU."""
     each = (memory_kib() << 10) // _SHARE // max(cpus, 1)
-    return max(2 * _PIPE_BYTES, min(_MOST_WAITING_BYTES, each))
+    return max(2 * _PIPE_BYTES, each)
 
 
 def _go_first() -> None:

@@ -136,7 +136,12 @@ def _plan(
     )
 
 
-def _started(plan: Plan, events: queue.Queue[Any], warn: Callable[[Notice], None]) -> Link:
+def _started(
+    plan: Plan,
+    events: queue.Queue[Any],
+    warn: Callable[[Notice], None],
+    link_of: Callable[[Plan, queue.Queue[Any]], Link] = Link,
+) -> Link:
     """The recorder, recording."""
     folder = Path(plan.folder)
     try:
@@ -148,7 +153,7 @@ def _started(plan: Plan, events: queue.Queue[Any], warn: Callable[[Notice], None
         ) from error  # fmt: skip
     link = None
     try:
-        link = Link(plan, events)
+        link = link_of(plan, events)
         told = events.get()
         while told is not None and "problem" in told:
             warn(Notice("record-problem", told["problem"]))

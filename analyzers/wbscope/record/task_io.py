@@ -19,7 +19,7 @@ import re
 import select
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,17 @@ class TaskIo:
     What is refused leaves no line; `facts` says why.
     """
 
-    def __init__(self, folder: Path, clock: int, proc: Path = _PROC) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: int,
+        proc: Path = _PROC,
+        listen: Callable[[], ExitListener] = ExitListener,
+    ) -> None:
         self._small_files = SmallFiles(folder)
         self._clock = clock
         self._proc = proc
+        self._open_listener = listen
         self._why: str | None = None
         self._version: int | None = None
         self._counts = {"start": 0, "end": 0, "exit": 0}
@@ -112,7 +119,7 @@ class TaskIo:
         self._has_delays = _counts_delays(self._proc)
         self._began_ns = time.monotonic_ns()
         try:
-            self._listener = ExitListener()
+            self._listener = self._open_listener()
         except SetupError as error:
             self._why = error.message
         self._note_living("start", self._at_start)

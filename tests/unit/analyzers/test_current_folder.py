@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from wbscope.base.current import absolute, current_folder
 from wbscope.base.errors import SetupError
-from wbscope.record import finish, tracefs
+from wbscope.record import tracefs
 
 Cli = Callable[..., Any]
 
@@ -55,10 +55,16 @@ def test_relative_paths_are_refused(cli: Cli, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("gone")
-def test_what_was_put_back_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_put_back_is_told(
+    cli: Cli, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before leftovers are looked for there."""
     monkeypatch.setattr(tracefs, "mounted_tracefs", lambda: None)
-    monkeypatch.setattr(finish, "recover_all", lambda _: ["wbscope-1: put back"])
+    register = tmp_path_factory.mktemp("register")
+    (register / "wbscope-1-aa.json").touch()
+    monkeypatch.setenv("WBSCOPE_RUN_DIR", str(register))
     ran = cli("record", "--recover")
     assert ran.code == 5
-    assert ran.err.startswith("wbscope-1: put back\nerror[no-cwd]: ")
+    first, second, *_ = ran.err.splitlines()
+    assert first.startswith("wbscope-1-aa: ")
+    assert second.startswith("error[no-cwd]: ")

@@ -7,15 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
-from wbscope.record import fio_output as fio
 from wbscope.record.fio_output import FioResults, fio_results, json_part
 
 _JSON = '{\n  "fio version" : "fio-3.33",\n  "jobs" : [ {} ]\n}'
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio.shutil, "which", lambda name: f"/usr/bin/{name}")
+def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path_factory.mktemp("programs")
+    (programs / "fio").touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
 
 
 def _results(folder: Path, *words: str) -> FioResults:

@@ -7,21 +7,18 @@ import os
 import signal
 
 import pytest
-from wbscope.record import interrupts
 from wbscope.record.interrupts import Interrupts
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@pytest.fixture(autouse=True)
-def each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "_SAME_SECONDS", 0.0)
+_EACH = 0.0  # seconds: whatever is heard was meant
 
 
 @pytest.mark.parametrize("number", _NUMBERS)
 def test_first_is_raised_and_others_are_counted(number: signal.Signals) -> None:
     before = [signal.getsignal(each) for each in _NUMBERS]
-    with Interrupts() as heard:
+    with Interrupts(_EACH) as heard:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
@@ -38,7 +35,7 @@ def _interrupted_inside(heard: Interrupts, done: list[str]) -> None:
 
 def test_held_is_raised_afterwards() -> None:
     done: list[str] = []
-    with Interrupts() as heard:
+    with Interrupts(_EACH) as heard:
         with pytest.raises(KeyboardInterrupt):
             _interrupted_inside(heard, done)
         with heard.held():
@@ -49,7 +46,7 @@ def test_held_is_raised_afterwards() -> None:
 
 
 def test_held_to_the_end() -> None:
-    with Interrupts() as heard:
+    with Interrupts(_EACH) as heard:
         heard.hold()
         with heard.held():
             os.kill(os.getpid(), signal.SIGTERM)
@@ -57,10 +54,9 @@ def test_held_to_the_end() -> None:
         assert heard.count == 2
 
 
-def test_told_by_two_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_told_by_two_at_once_is_told_once() -> None:
     """timeout(1) tells the process, then its group."""
-    monkeypatch.setattr(interrupts, "_SAME_SECONDS", 600.0)
-    with Interrupts() as heard:
+    with Interrupts(same_seconds=600.0) as heard:
         heard.hold()
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -71,7 +67,7 @@ def test_ignored_stays_ignored() -> None:
     """nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Interrupts() as heard:
+        with Interrupts(_EACH) as heard:
             os.kill(os.getpid(), signal.SIGHUP)
             assert heard.count == 0
     finally:

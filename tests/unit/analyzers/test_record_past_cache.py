@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from support.properties import for_all
-from wbscope.record import past_cache
 from wbscope.record.past_cache import DirectFile, cut_zeros, is_direct, open_direct, save
 
 _PAGE = 4096
@@ -39,9 +38,9 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         return real_write(number, data, at)
 
     if name == "refused at open":
-        monkeypatch.setattr(past_cache.os, "open", refuse_open)
+        monkeypatch.setattr(os, "open", refuse_open)
     elif name == "refused at write":
-        monkeypatch.setattr(past_cache.os, "pwrite", refuse_write)
+        monkeypatch.setattr(os, "pwrite", refuse_write)
     return name
 
 
@@ -112,13 +111,13 @@ def test_a_full_disk_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
     with DirectFile(path) as file:
         file.append(_bytes(5000))
         with monkeypatch.context() as patch:
-            patch.setattr(past_cache.os, "pwrite", full)
+            patch.setattr(os, "pwrite", full)
             with pytest.raises(OSError, match="No space left"):
                 file.append(_bytes(9000, 2))
         file.append(_bytes(9000, 2))
     assert path.read_bytes() == _bytes(5000) + _bytes(9000, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(past_cache.os, "pwrite", full)
+        patch.setattr(os, "pwrite", full)
         with pytest.raises(OSError, match="No space left"):
             save(path, _bytes(9000))
     assert path.stat().st_size == 14_000

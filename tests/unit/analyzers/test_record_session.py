@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,10 +20,9 @@ from wbscope.base.errors import SetupError
 from wbscope.base.heldfolder import HeldFolder
 from wbscope.base.result import Notice
 from wbscope.cli.wording import error_in_options
-from wbscope.record import interrupts, recorder
-from wbscope.record import workload as workloads
 from wbscope.record.finish import Recovered
 from wbscope.record.interrupts import Interrupts
+from wbscope.record.recorder import _started
 from wbscope.record.recording import Session
 from wbscope.record.recording_plan import Plan
 from wbscope.record.request import Recording, Request
@@ -192,36 +190,29 @@ def test_command_that_hears_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Asked again, it is killed at once, and so is what it has started."""
     sent = [signal.SIGINT]  # by the user
     waited: list[signal.Signals] = []
+    real_kill, real_sleep = os.kill, time.sleep
 
     def kill(pid: int, number: signal.Signals) -> None:
         sent.append(number)
-        os.kill(pid, number)
+        real_kill(pid, number)
 
     def sleep(seconds: float) -> None:
         if sent[-1] != signal.SIGKILL:
             waited.append(sent[-1])
-        time.sleep(seconds)
+        real_sleep(seconds)
 
-    def monotonic() -> float:
-        """All patience is over after ten looks."""
-        return len(waited) * GUARD_SECONDS
-
-    for name in ("_TOLD_SECONDS", "_PATIENCE_SECONDS", "_END_SECONDS"):
-        monkeypatch.setattr(workloads, name, 10 * GUARD_SECONDS)
-    own = {"sleep": sleep, "monotonic": monotonic}
-    monkeypatch.setattr(workloads, "time", SimpleNamespace(**{**vars(time), **own}))
-    monkeypatch.setattr(workloads, "os", SimpleNamespace(**{**vars(os), "kill": kill}))
-    monkeypatch.setattr(interrupts, "_SAME_SECONDS", 0.0)
     begun = [tmp_path / name for name in ("child", "command")]
     deaf = f'"$0" -c "$1" {begun[0]} {_SLEEP} & exec "$0" -c "$1" {begun[1]} {_SLEEP}'
     events = _Events()
-    with Interrupts() as heard:
+    with monkeypatch.context() as noted, Interrupts(same_seconds=0.0) as heard:
         workload = Workload(("sh", "-c", deaf, sys.executable, _DEAF), _CLOCK, events)
         wait_until(lambda: all(path.exists() for path in begun) or not workload.lives(), "both")
         assert workload.lives()
         heard.hold()
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
+        noted.setattr(os, "kill", kill)
+        noted.setattr(time, "sleep", sleep)
         workload.end(heard)
         end_descendants(0, heard)
     assert waited == [], "a wait after this signal"
@@ -234,11 +225,16 @@ def test_command_that_cannot_be_ended_is_left_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for a disk that does not answer: the third Ctrl-C is the last that is needed."""
-    monkeypatch.setattr(interrupts, "_SAME_SECONDS", 0.0)
     workload = Workload(("sleep", _SLEEP), _CLOCK, _Events())
     pid = workload.facts["command_pid"]
-    with monkeypatch.context() as stuck, Interrupts() as heard:
-        stuck.setattr(Workload, "_kill", lambda *_: None)
+    real = os.kill
+
+    def kill(to: int, number: signal.Signals) -> None:
+        if to != pid:
+            real(to, number)
+
+    with monkeypatch.context() as stuck, Interrupts(same_seconds=0.0) as heard:
+        stuck.setattr(os, "kill", kill)
         heard.hold()
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGINT)
@@ -275,21 +271,18 @@ def test_error_of_the_recorder_names_options(tmp_path: Path) -> None:
     assert (spoken.have, spoken.fix) == ("h", f"or -o {tmp_path} instead")
 
 
-def test_what_the_recorder_was_refused_is_raised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_recorder_was_refused_is_raised(tmp_path: Path) -> None:
     class Refused(_Link):
         def __init__(self, _plan: Plan, events: _Events) -> None:
             super().__init__(events, lambda: Recovered("i"), HeldFolder(tmp_path))
             events.put({"problem": "first"})
             events.put({"error": _FAILED})
 
-    monkeypatch.setattr(recorder, "Link", Refused)
     folder = tmp_path / "private"
     plan = Plan(str(folder), str(tmp_path / "run"), "/t", "i", "tracefs", "p", (), "boot", 1, 1.0)
     warned: list[Notice] = []
     with pytest.raises(SetupError) as caught:
-        recorder._started(plan, _Events(), warned.append)
+        _started(plan, _Events(), warned.append, Refused)  # type: ignore[arg-type]
     assert caught.value.slug == _FAILED["slug"]
     assert [notice.message for notice in warned] == ["first"]
     assert not folder.exists()

@@ -8,10 +8,8 @@ import os
 import threading
 from pathlib import Path
 
-import pytest
+from support.faults import no_file_above
 from support.waits import wait_until
-from wbscope.record import small_files
-from wbscope.record.past_cache import DirectFile
 from wbscope.record.small_files import SmallFiles
 
 
@@ -36,9 +34,8 @@ def test_lines_of_many_threads(tmp_path: Path) -> None:
             assert own == [b"%d %d \xff" % (number, line) for line in range(307)]
 
 
-def test_written_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_while_it_goes_on(tmp_path: Path) -> None:
     """For the one who finds the recorder killed."""
-    monkeypatch.setattr(small_files, "_GATHER_SECONDS", 0.01)
     files, told = SmallFiles(tmp_path), []
     files.start()
     files.append("file", "line\n")
@@ -48,42 +45,41 @@ def test_written_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     files.finish()
 
 
-def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, full, calls = DirectFile.append, [True], []
-
-    def append(file: DirectFile, data: bytes) -> None:
-        if full[0]:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(file, data)
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
+    full, calls = [True], []
 
     def call() -> None:
         calls.append(full[0])
         if full[0]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(small_files.DirectFile, "append", append)
-    files = SmallFiles(tmp_path)
-    files.append("file", "first\n")
-    files.put("call", lambda: calls.append(None))
-    files.put("call", call)  # stands for the one before
-    files._write()
-    files.append("file", "second\n")
+    first = "first\n" * 50_000
+    with no_file_above(64 << 10):
+        files = SmallFiles(tmp_path)
+        files.append("file", first)
+        files.put("call", lambda: calls.append(None))
+        files.put("call", call)  # stands for the one before
+        files.start()
+        wait_until(lambda: calls, "the call after the line")
     full[0] = False
+    files.append("file", "second\n")
     files.finish()
-    assert (tmp_path / "file").read_text() == "first\nsecond\n"
-    assert calls == [True, False]
+    assert (tmp_path / "file").read_text() == f"{first}second\n"
+    assert calls[-1] is False
+    assert set(calls[:-1]) == {True}
 
 
-def test_memory_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_files, "_MOST_BYTES", 10)
+def test_memory_has_a_limit(tmp_path: Path) -> None:
+    """Of 32 MiB that are not written yet."""
     files = SmallFiles(tmp_path)
-    for text in ("12345\n", "123\n", "no room\n"):
+    first = f"{'1' * (20 << 20)}\n"
+    for text in (first, "123\n", first, "45\n"):
         files.append("file", text)
     assert files.left_out == 1
-    files._write()
-    files.append("file", "room\n")
+    files.start()
+    wait_until(lambda: files.append("file", first), "room for the next one")
     files.finish()
-    assert (tmp_path / "file").read_text() == "12345\n123\nroom\n"
+    assert (tmp_path / "file").read_text() == f"{first}123\n45\n{first}"
 
 
 def test_a_file_with_nothing_in_it_goes(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record import small_files, task_io
 from wbscope.record.task_io import FILE, TaskIo, add_living, living_threads
 from wbscope.record.taskstats import ExitedThread, parse_message
 
@@ -221,7 +221,7 @@ def _exit(tid: int, comm: bytes, life_us: int, write_bytes: int, blkio_ns: int =
 
 def _recorded(tmp_path: Path, proc: Path, *messages: bytes) -> tuple[TaskIo, list[str]]:
     _Listener.messages = messages
-    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc)
+    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc, _Listener)
     recorded.start()
     recorded.finish()
     return recorded, (tmp_path / FILE).read_text().splitlines()
@@ -230,10 +230,7 @@ def _recorded(tmp_path: Path, proc: Path, *messages: bytes) -> tuple[TaskIo, lis
 _LONG = 10**12  # us: longer than this machine is up
 
 
-def test_who_lives_has_two_lines_and_who_exits_one_more(
-    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task_io, "ExitListener", _Listener)
+def test_who_lives_has_two_lines_and_who_exits_one_more(tmp_path: Path, proc: Path) -> None:
     recorded, lines = _recorded(
         tmp_path,
         proc,
@@ -276,25 +273,32 @@ class _Exits(_Listener):
 
 @pytest.mark.parametrize("is_noted", [True, False])
 def test_a_thread_that_exits_while_the_end_is_read_has_one_line(
-    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch, is_noted: bool
+    tmp_path: Path, is_noted: bool
 ) -> None:
+    """The end of one thread is read from a pipe, and so not before the other is told of."""
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/io").write_text(_IO.format(0))
+    for pid in (6, 7, 8):
+        _thread(proc, pid, pid, "dd", _IO.format(4096))
+    # In the order in which they are read.
+    pids = [int(path.name) for path in proc.iterdir() if path.name != "self"]
+    first, last = pids[0], pids[-1]
     listener = _Exits()
-    monkeypatch.setattr(task_io, "ExitListener", lambda: listener)
-    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc)
+    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc, lambda: listener)
     recorded.start()
-
-    def slowly(proc: Path) -> Iterator[task_io.LivingThread]:
-        for thread in living_threads(proc):
-            if thread.tid == 8 and not is_noted:
-                listener.exits(_exit(8, b"dd", _LONG, 5 << 12))
-            yield thread
-            if thread.tid == 8 and is_noted:  # the rest of /proc is still to be read
-                listener.exits(_exit(8, b"dd", _LONG, 5 << 12))
-
-    monkeypatch.setattr(task_io, "living_threads", slowly)
-    recorded.finish()
+    held = proc / f"{last}/task/{last}/io"
+    held.unlink()
+    os.mkfifo(held)
+    exits = first if is_noted else last
+    ending = threading.Thread(target=recorded.finish, daemon=True)
+    ending.start()
+    with held.open("w") as pipe:  # when it is opened to be read
+        listener.exits(_exit(exits, b"dd", _LONG, 5 << 12))
+        pipe.write(_IO.format(8192))
+    ending.join(GUARD_SECONDS)
     lines = (tmp_path / FILE).read_text().splitlines()
-    whens = [line.split()[0] for line in lines if " tid=8 " in line]
+    whens = [line.split()[0] for line in lines if f" tid={exits} " in line]
     assert whens == ["start", "end" if is_noted else "exit"]
 
 
@@ -305,59 +309,54 @@ def test_a_thread_that_exits_while_the_end_is_read_has_one_line(
 def test_delays_that_nobody_counts_are_not_told(
     tmp_path: Path,
     proc: Path,
-    monkeypatch: pytest.MonkeyPatch,
     switch: str | None,
     delay: int,
     is_told: bool,
 ) -> None:
-    monkeypatch.setattr(task_io, "ExitListener", _Listener)
     if switch is not None:
         (proc / "sys/kernel/task_delayacct").write_text(f"{switch}\n")
     _, lines = _recorded(tmp_path, proc, _exit(31, b"dd", 0, 4096, delay))
     assert (f"blkio_delay_ns={delay} " in lines[-1]) == is_told
 
 
-def test_what_was_lost_is_told(tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_io, "ExitListener", _Listener)
+def test_what_was_lost_is_told(tmp_path: Path, proc: Path) -> None:
     recorded, _ = _recorded(tmp_path, proc, b"")
     assert recorded.facts()["exits_lost"]
     assert len(recorded.problems()) == 1
 
 
-def test_a_file_without_room(tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_io, "ExitListener", _Listener)
-    monkeypatch.setattr(task_io, "_MOST_BYTES", 300)
+def test_a_file_without_room(tmp_path: Path, proc: Path) -> None:
+    """More lines than ingest reads of a file; the short ones still fit."""
+    for tid in (12, 13):
+        _thread(proc, 12, tid, "x" * (8 << 20), _IO.format(4096))
     recorded, lines = _recorded(tmp_path, proc, _exit(31, b"dd", 0, 4096))
-    assert len(lines) == 2
+    assert (tmp_path / FILE).stat().st_size < 16 << 20
+    assert len(lines) == 2 + 1 + 2 + 1  # one of the long ones, at the start
     assert recorded.facts()["left_out_count"] == 3
     assert "3 threads are not in task_io" in recorded.problems()[0]
 
 
-def test_lines_that_memory_has_no_room_for(
-    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a disk that stands still: they are left out of the counts of lines, too."""
-    monkeypatch.setattr(task_io, "ExitListener", _Listener)
-    monkeypatch.setattr(small_files, "_MOST_BYTES", 0)
+def test_lines_that_memory_has_no_room_for(tmp_path: Path, proc: Path) -> None:
+    """Nothing is written meanwhile: they are left out of the counts of lines, too."""
+    _thread(proc, 12, 12, "\N{EURO SIGN}" * (11 << 20), _IO.format(4096))
     messages = [_exit(tid, b"dd", 0, 4096) for tid in range(31, 37)]
-    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc)
-    _Listener.messages = tuple(messages)
-    recorded.start()
-    recorded.finish()
+    recorded, lines = _recorded(tmp_path, proc, *messages)
     facts = recorded.facts()
     told = [facts[f"{when}_count"] for when in ("start", "end", "exit", "left_out")]
-    assert told == [0, 0, 0, 2 + 2 + 6]
-    assert recorded.problems() == ["10 threads are not in task_io, which has no room for them"]
+    assert told == [2, 2, 6, 2]
+    assert len(lines) == 2 + 2 + 6
+    assert len(recorded.problems()) == 1
+    assert recorded.problems()[0].startswith("2 threads are not in task_io")
 
 
-def test_refused_taskstats_leaves_those_that_live(
-    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse() -> None:
+def test_refused_taskstats_leaves_those_that_live(tmp_path: Path, proc: Path) -> None:
+    def refuse() -> NoReturn:
         raise SetupError("no-taskstats", "taskstats", "wants CAP_NET_ADMIN")
 
-    monkeypatch.setattr(task_io, "ExitListener", refuse)
-    recorded, lines = _recorded(tmp_path, proc)
+    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc, refuse)
+    recorded.start()
+    recorded.finish()
+    lines = (tmp_path / FILE).read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["start"] * 4 + ["end"] * 4
     assert (recorded.facts()["exits"], recorded.facts()["why_not"]) == (None, "wants CAP_NET_ADMIN")
     assert recorded.problems() == []
