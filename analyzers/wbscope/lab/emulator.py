@@ -142,7 +142,7 @@ def emulate(
 
 
 @cache
-def _has_kvm(program: str, kind: str, vmlinuz: Path) -> bool:
+def _has_kvm(program: str, kind: str, vmlinuz: Path, seconds: float = _TRY_SECONDS) -> bool:
     """Whether it works here, which /dev/kvm alone does not tell: on some machines QEMU aborts, on
     others the firmware runs and the kernel stands still.  So this kernel has to get to its end,
     the panic of one without a root file system.
@@ -154,7 +154,7 @@ def _has_kvm(program: str, kind: str, vmlinuz: Path) -> bool:
                "-nodefaults", "-display", "none", "-no-reboot"]  # fmt: skip
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRY_SECONDS,
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds,
             check=False, preexec_fn=dying_with_us(signal.SIGKILL),
         )  # fmt: skip
     except subprocess.TimeoutExpired:

@@ -199,7 +199,8 @@ with open("{log}", "a") as log:
 mode = os.environ.get("FAKE_INGESTER", "good")
 open(output + ".tmp", "w").write("half")
 if mode.startswith("error"):
-    say(type="error", slug="truncated-page", object=output, message="holds 5 of 9 bytes",
+    slug = os.environ.get("FAKE_INGESTER_SLUG", "truncated-page")
+    say(type="error", slug=slug, object=output, message="holds 5 of 9 bytes",
         at="offset 0x10", fix="record it again")
     sys.exit(int(mode.removeprefix("error")))
 if mode.startswith("signal"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import pytest
 from wbscope import __version__
 from wbscope.base import errors
-from wbscope.cli import query as query_module
 from wbscope.cli.output import note
 from wbscope.library.library import load_library
 from wbscope.render import querypage
@@ -120,16 +120,20 @@ def test_no_arguments_show_help(cli: Cli) -> None:
     ],
 )
 def test_every_error_class(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, kind: type[errors.WbscopeError], code: int
+    cli: Cli,
+    database: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[errors.WbscopeError],
+    code: int,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise kind("slug", "thing", "holds 5, wanted 6", at="here", fix="do it")
 
-    monkeypatch.setattr(query_module, "find_source", fail)
-    ran = cli("query", "run_summary", "x.db")
+    monkeypatch.setattr(sqlite3, "connect", fail)
+    ran = cli("query", "run_summary", database)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err == "error[slug]: thing: holds 5, wanted 6\n  at: here\n  fix: do it\n"
-    ran = cli("query", "run_summary", "x.db", "--json")
+    ran = cli("query", "run_summary", database, "--json")
     assert (ran.code, ran.out) == (code, "")
     assert json.loads(ran.err) == {
         "schema": "wbscope.error/1",
@@ -149,28 +153,30 @@ def test_error_classes_are_all_tested() -> None:
 
 
 def test_bug_is_one_line_and_a_traceback_only_on_request(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(query_module, "find_source", fail)
+    monkeypatch.setattr(sqlite3, "connect", fail)
     monkeypatch.delenv("WBSCOPE_DEBUG", raising=False)
+    monkeypatch.chdir(database.parent)
+    database.rename("a b.db")
     ran = cli("query", "run_summary", "a b.db")
     assert ran.code == 70
     assert ran.err.startswith(f"error[internal]: wbscope {__version__}: KeyError: 'oops' (a bug")
     assert "fix: WBSCOPE_DEBUG=1 wbscope query run_summary 'a b.db'" in ran.err
     assert "Traceback" not in ran.err
     monkeypatch.setenv("WBSCOPE_DEBUG", "1")
-    assert "Traceback" in cli("query", "run_summary", "x").err
+    assert "Traceback" in cli("query", "run_summary", "a b.db").err
 
 
-def test_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c(cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(query_module, "find_source", interrupt)
-    ran = cli("query", "run_summary", "x")
+    monkeypatch.setattr(sqlite3, "connect", interrupt)
+    ran = cli("query", "run_summary", database)
     assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
 
 

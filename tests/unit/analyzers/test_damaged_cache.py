@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.library.library import Library, load_library
-from wbscope.library.sqlite import SqliteEngine
-from wbscope.run import ingested
+from wbscope.library.library import load_library
+from wbscope.run.ingested import engine_of
 from wbscope.run.source import find_source
 
 Cli = Callable[..., Any]
@@ -129,22 +128,20 @@ def test_damage_that_is_met_late(cli: Cli, trace: Path, entry: Path) -> None:
     assert cli(*query).code == 0
 
 
-@pytest.mark.usefixtures("cache_dir")
 def test_an_entry_that_another_process_trims_is_made_anew(
-    trace: Path, monkeypatch: pytest.MonkeyPatch
+    trace: Path, entry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at it and the opening, once."""
-    opened: list[Path] = []
+    whole, real, opened = entry.read_bytes(), sqlite3.connect, []
 
-    def trimmed(path: Path, shown: str, library: Library) -> SqliteEngine:
-        opened.append(path)
-        if len(opened) == 1:
-            path.unlink()
-        return SqliteEngine(path, shown, library)
+    def trimmed(path: str, *given: Any, **named: Any) -> sqlite3.Connection:
+        if entry.name in str(path):
+            opened.append(path)
+            if len(opened) == 1:
+                entry.unlink()
+        return real(path, *given, **named)
 
-    monkeypatch.setattr(ingested, "SqliteEngine", trimmed)
-    engine = ingested.engine_of(find_source(str(trace)), load_library())
-    with contextlib.closing(engine):
-        assert len(opened) == 2
-        assert opened[0] == opened[1]
-        assert opened[0].exists()
+    monkeypatch.setattr(sqlite3, "connect", trimmed)
+    with contextlib.closing(engine_of(find_source(str(trace)), load_library())):
+        assert len(opened) > 1
+        assert entry.read_bytes() == whole

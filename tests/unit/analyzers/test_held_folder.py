@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
@@ -135,12 +137,14 @@ def test_what_a_killed_writer_of_another_user_left_stays(shared: Path) -> None:
 def test_without_proc_the_path_has_to_do(
     shared: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = HeldFolder._is_at
-    monkeypatch.setattr(
-        HeldFolder,
-        "_is_at",
-        lambda self, path, follow: not follow and real(self, path, follow=follow),
-    )
+    real = os.stat
+
+    def stat(path: Any, **named: Any) -> os.stat_result:
+        if str(path).startswith("/proc/"):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return real(path, **named)
+
+    monkeypatch.setattr(os, "stat", stat)
     write_whole(shared / "x.db", "mine")
     assert (shared / "x.db").read_text() == "mine"
 

@@ -3,27 +3,53 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.lab import places
+from support.textrun import sent_archive
 
 Cli = Callable[..., Any]
 
 _MATRIX = """
 runs = 1
 [setup]
-kernel.folder = "."
+kernel.ssh = "board"
+data = "/tmp"
 workload = "true"
 [axis.place]
 a = {}
 [axis.run]
 b = {}
 """
+
+
+# The script that records is not run: what it would send is in a file.
+_SSH = """#!/bin/sh
+if [ "$1" = -- ]; then exec cat {0}/sent.tar; fi
+shift 4
+exec "$@"
+"""
+_SCP = """#!/bin/sh
+exec cp -r "${{2#*:}}" "$3"
+"""
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host that ssh reaches: this machine. Returns where what it records is to be put."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (("ssh", _SSH), ("scp", _SCP)):
+        (programs / name).write_text(text.format(programs))
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(programs))
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")  # what is recorded is in the whole library
+    return programs / "sent.tar"
 
 
 @pytest.fixture
@@ -58,36 +84,21 @@ def test_wrong_words(cli: Cli) -> None:
         assert ran.err.splitlines()[-1].startswith("  fix: wbscope lab")
 
 
-def test_the_remedy_can_be_pasted(
-    cli: Cli, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_remedy_can_be_pasted(cli: Cli, board: Path, matrix: Path, tmp_path: Path) -> None:
     """The fix of failed runs is the command that makes them again."""
-
-    def fail(*_: object) -> Path:
-        raise places.Failure("no luck", {})
-
-    def good(_self: object, _setup: object, work: Path, *_: object) -> Path:
-        (work / "run").mkdir()
-        (work / "run/meta.json").write_text(json.dumps({"ended": "complete"}))
-        return work / "run"
-
-    monkeypatch.setattr(places.Places, "check", lambda *_: None)
-    monkeypatch.setattr(places.Places, "make", fail)
     failed = cli("lab", matrix, "-o", tmp_path / "a lab")
     assert failed.code == 5
     fix = failed.err.splitlines()[-1].removeprefix("  fix: ")
     words = shlex.split(fix, comments=True)
     assert words[0] == "wbscope"
-    monkeypatch.setattr(places.Places, "make", good)
+    board.write_bytes(sent_archive())
     again = cli(*words[1:])
     assert again.code == 0, again.err
-    assert "1 run made" in again.err
+    assert (tmp_path / "a lab/a,b/run-1/trace.dat").exists()
 
 
-def test_a_dry_run_prints_its_result(
-    cli: Cli, matrix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places.Places, "check", lambda *_: None)
+@pytest.mark.usefixtures("board")
+def test_a_dry_run_prints_its_result(cli: Cli, matrix: Path) -> None:
     ran = cli("lab", matrix, "--dry-run")
     assert (ran.code, ran.out, ran.err) == (0, "1 cell, 1 run of each: nothing is missing\n", "")
     (row,) = cli("lab", matrix, "--dry-run", "--json").json()["rows"]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,8 +14,7 @@ import pytest
 from support.runs import REPOSITORY
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.lab import emulator, guest, initrd, places, programs
-from wbscope.lab.kernels import Image
+from wbscope.lab import emulator, guest, places
 from wbscope.lab.matrix import read_matrix
 from wbscope.lab.places import Failure, Places
 from wbscope.lab.setup import Setup
@@ -42,17 +43,18 @@ def kernel(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Names of programs that are missing."""
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of programs that are missing; others have nothing to say, such as ldd of a library."""
     missing: set[str] = set()
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
 
     def which(name: str, path: str | None = None) -> str | None:
         del path
-        return None if name in missing else f"/usr/bin/{name}"
+        return None if name in missing else str(program)
 
-    monkeypatch.setattr(programs.shutil, "which", which)
-    monkeypatch.setattr(initrd, "_libraries", lambda _: [])
-    monkeypatch.setattr(Image, "module_files", lambda *_: [])
+    monkeypatch.setattr(shutil, "which", which)
     return missing
 
 
@@ -72,7 +74,7 @@ _GUEST = 'kernel.folder = "kernel"\nprograms = ["memcached"]\n'
 def test_missing_programs(
     kernel: Path, machine: set[str], monkeypatch: pytest.MonkeyPatch, name: str, package: str
 ) -> None:
-    monkeypatch.setattr(emulator.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     where = Places(load_library(REPOSITORY / "sql"), print)
     where.check(_setup(kernel, _GUEST))
     machine.add(name)
@@ -117,18 +119,19 @@ def test_here_needs_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["/", "/etc", "", "/tmp/x y/wbscope-lab.123456", "../.."])
-def test_only_a_new_folder_is_removed(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_new_folder_is_removed(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A host may answer anything, such as what its profile prints."""
-    asked = []
-
-    def answering(host: str | None, stage: str, text: str) -> str:
-        asked.append((host, stage, text))
-        return f"{answer}\n"
-
-    monkeypatch.setattr(places, "_shell", answering)
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\ncat >> {tmp_path}/asked\necho {shlex.quote(answer)}\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(Failure), places._folder_there("host"):
         pytest.fail("not reached")
-    assert not [text for *_, text in asked if "rm" in text]
+    asked = (tmp_path / "asked").read_text()
+    assert "mktemp" in asked
+    assert "rm " not in asked
 
 
 def test_a_new_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,5 +206,5 @@ def test_kvm_has_to_bring_a_kernel_to_its_end(
     program.write_text(f"#!/bin/sh\n{qemu}\n")
     program.chmod(0o755)
     monkeypatch.setattr(os, "access", lambda *_: True)
-    monkeypatch.setattr(emulator, "_TRY_SECONDS", 0.1 if "sleep" in qemu else GUARD_SECONDS)
-    assert emulator._has_kvm(str(program), "q35", tmp_path / "vmlinuz") is works
+    seconds = 0.1 if "sleep" in qemu else GUARD_SECONDS
+    assert emulator._has_kvm(str(program), "q35", tmp_path / "vmlinuz", seconds) is works

@@ -444,9 +444,10 @@ def test_bytes_that_are_no_text(folder: Path) -> None:
     assert caught.value.at == "file offset 8"
 
 
-def test_a_file_too_large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wbscope.measure.files.MOST_BYTES", 10)
-    with pytest.raises(InputError, match="more than 10 bytes"):
+def test_a_file_too_large(folder: Path) -> None:
+    with (folder / "time.txt").open("r+b") as file:
+        file.truncate((16 << 20) + 1)
+    with pytest.raises(InputError, match=f"more than {16 << 20} bytes"):
         files_of_folder(folder)
 
 

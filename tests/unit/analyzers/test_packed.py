@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ import pytest
 from support.runs import REPOSITORY, example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.run import archives, unpacking
+from wbscope.base.errors import InputError
+from wbscope.run import unpacking
+from wbscope.run.archives import Budget, unpack_tar
 
 Cli = Callable[..., Any]
 RUN = REPOSITORY / "examples/gate/runs/before-2"
@@ -107,9 +110,21 @@ def test_a_second_question_unpacks_nothing(
 ) -> None:
     packed = tmp_path / "t.gz"
     packed.write_bytes(gzip.compress(TRACE.read_bytes(), 1))
+    unpacked: list[int] = []
+
+    class Counted(gzip.GzipFile):
+        def read(self, size: int | None = -1) -> bytes:
+            data = super().read(size)
+            unpacked.append(len(data))
+            return data
+
+    monkeypatch.setattr(gzip, "GzipFile", Counted)
     first = rows(cli, packed)
-    monkeypatch.setattr(archives, "unpacked", None)
+    whole = TRACE.stat().st_size
+    assert sum(unpacked) >= whole
+    unpacked.clear()
     assert rows(cli, packed) == first
+    assert sum(unpacked) < whole / 2  # a look at how it begins
 
 
 def test_a_packed_trace_in_its_folder(cli: Cli, cache: Path, tmp_path: Path) -> None:
@@ -199,27 +214,34 @@ def test_a_damaged_trace_is_called_as_it_was_given(cli: Cli, cache: Path, tmp_pa
     assert (ran.code, str(packed) in ran.err, str(cache) in ran.err) == (3, True, False), ran.err
 
 
-def test_a_bomb(cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """8 MiB of zeros in 8 KiB; the limit can be lifted."""
-    monkeypatch.setattr(archives, "_FREE_BYTES", 1 << 20)
+def test_a_bomb(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    """65 MiB of zeros in 300 KiB; the limit can be lifted."""
     packed = tmp_path / "t.dat.gz"
-    packed.write_bytes(gzip.compress(TRACE.read_bytes()[:600] + bytes(8 << 20)))
+    packed.write_bytes(gzip.compress(TRACE.read_bytes()[:600] + bytes(65 << 20), 1))
     ran = cli("ingest", packed, "-o", tmp_path / "x.db", "--json")
     assert (ran.code, ran.error()["slug"]) == (3, "too-large")
     ran = cli("ingest", packed, "-o", tmp_path / "x.db", "--json", "--no-unpack-limit")
     assert ran.error()["slug"] != "too-large"
-    monkeypatch.setattr(archives, "MOST_BYTES", 1 << 20)
-    packed.write_bytes(gzip.compress(os.urandom(3 << 20), 0))
-    assert "unpacked" in cli("report", packed, "--json").error()["message"]
     assert left(cache) == []
 
 
-def test_xz_that_wants_gibibytes_of_memory(
-    cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unpacking, "_XZ_MEMORY_BYTES", 1 << 20)
+def test_more_than_may_be_unpacked(tmp_path: Path) -> None:
+    """Whatever the ratio is."""
+    data = io.BytesIO(tarred(bytes, TRACE))
+    with pytest.raises(InputError) as caught:
+        unpack_tar(data, tmp_path, Budget("t.tar", TRACE.stat().st_size - 1))
+    assert (caught.value.slug, caught.value.subject) == ("too-large", "t.tar")
+
+
+def test_xz_that_wants_gibibytes_of_memory(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    """Its header asks for a dictionary of 4 GiB."""
+    data = bytearray(lzma.compress(TRACE.read_bytes(), preset=0))
+    block = slice(12, 12 + 4 * data[12])  # the header of the first one, without its checksum
+    assert data[14:16] == b"\x21\x01"  # LZMA2 and the size of what it is told
+    data[16] = 40
+    data[block.stop : block.stop + 4] = zlib.crc32(data[block]).to_bytes(4, "little")
     packed = tmp_path / "t.xz"
-    packed.write_bytes(lzma.compress(TRACE.read_bytes(), preset=9))
+    packed.write_bytes(data)
     error = cli("report", packed, "--json").error()
     assert (error["slug"], "emory" in error["message"]) == ("damaged-archive", True)
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from support.faults import memory_disk
+from support.textrun import sent_archive
 from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
 from wbscope.record.elsewhere import unpack_file
@@ -27,50 +28,16 @@ from wbscope.record.remote import unpack
 from wbscope.record.request import Request
 
 Cli = Callable[..., Any]
-_EVENTS = "tracefs/events"
-_HEADER_PAGE = (
-    "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-    "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
-    "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
-)
-_FACTS = (
-    "profile custom",
-    'command ["true"]',
-    "clock boot",
-    "buffer_kib 64",
-    "started 100",
-    "ended 200",
-)
 _FORMAT = 'name: one\nID: 7\nformat:\n\nprint fmt: ""\n'
-_FILES = {
-    "facts": "\n".join(_FACTS) + "\n",
-    "events": "xhci-hcd:one\n",
-    f"{_EVENTS}/header_page": _HEADER_PAGE,
-    f"{_EVENTS}/xhci-hcd/one/format": _FORMAT,
-    "elf": "\x7fELF\x02\x01",
-    "comms": "",
-    "saved_cmdlines": "7 dd\n",
-    "cpu0.pages": "0" * 4096,
-    "cpu2.pages": "2" * 4096,
-    "cpu0.stats": "overrun: 3\n",
-    "run/uname": "Linux board 6.1.0\n",
-}
 
 
 def _archive(**more: str) -> io.BytesIO:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        for name, text in (_FILES | more).items():
-            member = tarfile.TarInfo(f"./{name}")
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text.encode()))
-    made.seek(0)
-    return made
+    return io.BytesIO(sent_archive(**more))
 
 
 def _file(folder: Path, **more: str) -> Path:
     path = folder / "run.tar"
-    path.write_bytes(_archive(**more).getvalue())
+    path.write_bytes(sent_archive(**more))
     return path
 
 
