@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from wbscope.base.errors import SetupError
 from wbscope.doctor.check import Check, Status
@@ -19,9 +20,13 @@ from wbscope.record.tracefs import mount_tracefs, mounted_tracefs
 __all__ = ["examine", "states_here"]
 
 
-def examine(profiles: Sequence[Profile]) -> list[Check]:
+def examine(
+    profiles: Sequence[Profile],
+    tracefs: Path | None = None,
+    probe: Callable[[Path], Check] = probe_check,
+) -> list[Check]:
     """Tracefs is mounted, as record does; an instance and probes are made, and removed."""
-    tracefs, reason = mounted_tracefs(), None
+    tracefs, reason = tracefs or mounted_tracefs(), None
     if tracefs is None:
         try:
             tracefs = mount_tracefs()
@@ -31,7 +36,7 @@ def examine(profiles: Sequence[Profile]) -> list[Check]:
     if tracefs is not None:
         probes = None
         if os.access(tracefs / "instances", os.W_OK | os.X_OK):
-            probes = probe_check(tracefs)
+            probes = probe(tracefs)
         can_probe = None if probes is None else probes.status is Status.ok
         try:
             checks += event_checks(profiles, available_events(tracefs), can_probe=can_probe)

@@ -12,9 +12,9 @@ import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.cli.wording import error_in_options
-from wbscope.doctor import examine
 from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import event_checks, event_states
+from wbscope.doctor.examine import examine
 from wbscope.ingest.formats import captured
 from wbscope.library.library import load_library
 from wbscope.record import choose, settings
@@ -355,15 +355,14 @@ def test_doctor_offers_probes_where_there_are_any(can_probe: bool | None) -> Non
     assert ("sudo wbscope doctor" in fix) == (can_probe is None)
 
 
-def test_the_page_tells_of_probes_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_page_tells_of_probes_once(tmp_path: Path) -> None:
     """What the line of the patches offers, the line of the probes does not deny."""
     (tmp_path / "instances").mkdir()
     (tmp_path / "available_events").write_text("writeback:balance_dirty_pages\n")
-    monkeypatch.setattr(examine, "mounted_tracefs", lambda: tmp_path)
     for status in (Status.ok, Status.missing):
         probes = Check("bytes and waits", status, "found", "fix")
-        monkeypatch.setattr(examine, "probe_check", lambda _, check=probes: check)
-        checks = {check.name: check for check in examine.examine(_PROFILES)}
+        found = examine(_PROFILES, tmp_path, lambda _, check=probes: check)
+        checks = {check.name: check for check in found}
         assert checks["bytes and waits"] is probes
         fix = checks["patched kernel"].fix or ""
         if "no patches" in fix:  # of the kernel that runs here

@@ -20,7 +20,6 @@ from wbscope.base.errors import (
     WbscopeError,
 )
 from wbscope.library.database import SCHEMA_VERSION
-from wbscope.library.definitions import Definitions
 from wbscope.library.library import Library
 from wbscope.library.own_sql import run_select
 from wbscope.library.params import Params, quote
@@ -310,20 +309,16 @@ def test_materialized_view_becomes_a_table_only_where_it_is_used(
 
 
 def test_filters_that_cannot_be_used_leave_the_engine_usable(
-    database: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+    database: Path, library: Library
 ) -> None:
     """It is opened again then; the file goes away meanwhile, and comes back."""
     session = Session(SqliteEngine(database, "run.db", library), library, "run.db")
     rows = session.query("throttle_by_task").rows
     away = database.rename(database.with_suffix(".away"))
 
-    def fails(*_: object) -> dict[str, Any]:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Definitions, "filters", fails)
-        with pytest.raises(WbscopeError, match="disk I/O error"):
-            session.query("throttle_by_task", Params(tid=13))
+    session.engine.connection.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
+    with pytest.raises(WbscopeError, match="not authorized"):
+        session.query("throttle_by_task", Params(tid=13))
     for _ in range(2):
         with pytest.raises(WbscopeError, match="unable to open"):
             session.query("throttle_by_task", Params(tid=13))
