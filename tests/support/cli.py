@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from .forkserver import run_forked
 from .tools import run, wbscope_path
 
-__all__ = ["Document", "Wbscope", "check_error"]
+__all__ = ["Document", "Wbscope", "check_error", "line_of"]
 
 Document = dict[str, Any]
 
@@ -71,6 +72,15 @@ class Wbscope:
         """The rows of an SQL statement."""
         rows: list[Document] = self.document("sql", source, statement)["rows"]
         return rows
+
+
+def line_of(said: str, start: str, *facts: object) -> str:
+    """The one line that starts so and has these facts, whatever the words between them are."""
+    patterns = [rf"(?<!\w){re.escape(str(fact))}(?!\w)" for fact in facts]
+    found = [line for line in said.splitlines() if line.startswith(start)]
+    found = [line for line in found if all(re.search(each, line) for each in patterns)]
+    assert len(found) == 1, f"no line, or more than one, of {start!r} with {facts}: {said}"
+    return found[0]
 
 
 def _is_first(arguments: Sequence[str | Path]) -> bool:

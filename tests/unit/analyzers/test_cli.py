@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import line_of
 from wbscope import __version__
 from wbscope.base import errors
 from wbscope.cli.output import note
@@ -79,23 +80,23 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "fact"),
     [
-        (["qeury"], "No such command 'qeury'"),
-        (["query"], "Missing argument 'NAME'"),
-        (["query", "run_summary"], "Missing argument 'RUN...'"),
-        (["query", "--bad"], "No such option: --bad"),
-        (["timeline", "RUN"], "Missing option '-o'"),
-        (["convert", "RUN"], "Missing option '-o'"),
-        (["explain", "a", "b"], "unexpected extra argument"),
-        (["completion", "tcsh"], "Invalid value for 'shell': 'tcsh' is not one of 'bash'"),
+        (["qeury"], "'qeury'"),
+        (["query"], "'NAME'"),
+        (["query", "run_summary"], "'RUN...'"),
+        (["query", "--bad"], "--bad"),
+        (["timeline", "RUN"], "'-o'"),
+        (["convert", "RUN"], "'-o'"),
+        (["explain", "a", "b"], "(b)"),
+        (["completion", "tcsh"], "'tcsh'"),
     ],
 )
-def test_wrong_usage(cli: Cli, words: list[str], message: str) -> None:
+def test_wrong_usage(cli: Cli, words: list[str], fact: str) -> None:
     ran = cli(*words)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error[usage]: wbscope")
-    assert message in ran.err
+    assert fact in ran.err
     assert "--help" in ran.err.splitlines()[-1]
     as_json = cli(*words, "--json")
     assert as_json.code == 2
@@ -164,7 +165,7 @@ def test_bug_is_one_line_and_a_traceback_only_on_request(
     database.rename("a b.db")
     ran = cli("query", "run_summary", "a b.db")
     assert ran.code == 70
-    assert ran.err.startswith(f"error[internal]: wbscope {__version__}: KeyError: 'oops' (a bug")
+    assert ran.err.startswith(f"error[internal]: wbscope {__version__}: KeyError: 'oops'")
     assert "fix: WBSCOPE_DEBUG=1 wbscope query run_summary 'a b.db'" in ran.err
     assert "Traceback" not in ran.err
     monkeypatch.setenv("WBSCOPE_DEBUG", "1")
@@ -360,7 +361,7 @@ def test_queries_json(cli: Cli) -> None:
 def test_ingest_command(cli: Cli, ingester: Any, run_folder: Path) -> None:
     ran = cli("ingest", run_folder)
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == f"wrote {run_folder}/run.db: 3 events, 2 of them loaded\n"
+    line_of(ran.err, f"wrote {run_folder}/run.db: ", 3, 2)
     again = cli("ingest", run_folder, "--json")
     assert (again.code, again.error()["slug"]) == (2, "output-exists")
     document = cli("ingest", run_folder, "--force", "--events", "writeback:*", "--json").json()

@@ -50,7 +50,7 @@ def test_whole_paths_need_none(gone: Path) -> None:
 @pytest.mark.usefixtures("gone")
 def test_relative_paths_are_refused(cli: Cli, words: tuple[str, ...]) -> None:
     ran = cli(*words)
-    assert "error[no-cwd]: the current folder: has been removed" in ran.err
+    assert "error[no-cwd]: " in ran.err
     assert ran.code == 5
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from support.cli import line_of
 
 Cli = Callable[..., Any]
 
@@ -108,10 +109,10 @@ def test_wrong_files(cli: Cli, lab: Path, tmp_path: Path) -> None:
     _whole(cli, str(lab), "--save", str(kept))
     again = cli("lab", "report", str(lab), "--save", str(kept))
     assert again.code == 2
-    assert "exists already" in again.err
+    line_of(again.err, "error[output-exists]: ", kept)
     two = cli("lab", "report", str(kept), "--cell", "low", "--against", "free")
     assert two.code == 2
-    assert "has numbers of runs, wanted the folder" in two.err
+    line_of(two.err, "error[", kept)
     document = json.loads(kept.read_text())
     for wrong in (
         {**document, "lab": {**document["lab"], "cells": []}},
@@ -121,7 +122,7 @@ def test_wrong_files(cli: Cli, lab: Path, tmp_path: Path) -> None:
         kept.write_text(json.dumps(wrong))
         done = cli("lab", "report", str(kept))
         assert done.code == 3, done.out
-        assert "no-lab" in done.err
+        line_of(done.err, "error[no-lab]: ")
     kept.write_text("no json")
     assert cli("lab", "report", str(kept)).code == 3
 
@@ -132,8 +133,8 @@ def test_an_output_that_cannot_be(cli: Cli, lab: Path, tmp_path: Path) -> None:
     for option in ("-o", "--save"):
         done = cli("lab", "report", str(lab), option, "x" * 5000)
         assert done.code == 5
-        assert ": cannot be written: File name too long\n" in done.err
-        assert done.err.endswith(f"  fix: choose a shorter name with {option}\n")
+        line_of(done.err, "error[cannot-write]: ", "File name too long")
+        line_of(done.err, "  fix: ", option)
     for output, code in ((kept, 2), (kept / "pictures", 5), ("/proc/pictures", 5)):
         done = cli("lab", "report", str(lab), "-o", str(output))
         assert done.code == code, done.err

@@ -291,7 +291,7 @@ def test_stdin_on_a_side(
 @pytest.mark.parametrize(
     ("data", "words", "code", "said"),
     [
-        (b"", ("report", "-"), 3, b"stdin is empty"),
+        (b"", ("report", "-"), 3, b"error[not-a-run]: -: "),
         (b"hello\n", ("report", "-"), 3, b"error[not-a-trace]: -: "),
         (b"\x1f\x8b\x08\x00", ("report", "-"), 3, b"error[damaged-archive]: -: "),
         (b"hello\n", ("ingest", "-"), 2, b"wbscope ingest - -o stdin.db"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from golden.figure_rows import case as golden
 from golden.lost_in_between import case as golden_lost
-from support.cli import Wbscope
+from support.cli import Wbscope, line_of
 from support.foreign import foreign_files, snapshot
 from support.runs import REPOSITORY
 from wbscope.library.library import load_library
@@ -113,15 +113,16 @@ def test_figures_that_lack_events_are_told(command: Wbscope, run: Path, tmp_path
     assert done.returncode == 0
     assert [path.name for path in folder.iterdir()] == ["task-wait.svg"]
     lines = done.stderr.splitlines()
-    assert lines[0].startswith("warning[missing-event]: copy-and-sync left out: needs syscalls:")
-    assert lines[1:] == [f"wrote 1 picture of 1 figure to {folder}"]
+    line_of(lines[0], "warning[missing-event]: copy-and-sync ", "syscalls:sys_exit_write")
+    line_of(lines[1], "wrote ", 1, folder)
+    assert len(lines) == 2
     assert done.stdout == ""
 
 
 def test_nothing_to_draw_is_an_error(command: Wbscope, run: Path, tmp_path: Path) -> None:
     one = command.run("plot", run, "copy-and-sync", "-o", tmp_path / "new")
     assert (one.returncode, one.stdout) == (4, "")
-    assert "error[missing-event]: copy_and_sync: needs syscalls:" in one.stderr
+    line_of(one.stderr, "error[missing-event]: copy_and_sync: ", "syscalls:sys_exit_write")
     two = command.run("plot", run, "copy-and-sync", "vmstat", "-o", tmp_path / "new")
     assert two.returncode == 4
     assert two.stderr.splitlines()[-2].startswith("error[nothing-to-draw]: ")
@@ -170,7 +171,7 @@ def test_one_picture_by_its_name(command: Wbscope, run: Path, tmp_path: Path) ->
     words = ("plot", run, "task-wait", "-o", tmp_path / "waits.svg")
     done = command.run(*words)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr.endswith(f"wrote 1 picture of 1 figure to {tmp_path}/waits.svg\n")
+    line_of(done.stderr, "wrote ", 1, tmp_path / "waits.svg")
     assert (tmp_path / "waits.svg").read_text().startswith("<?xml")
     again = command.run(*words)
     assert (again.returncode, "error[output-exists]" in again.stderr) == (2, True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import line_of
 from wbscope.library.statements import Statement, is_complete, split_statements
 
 Cli = Callable[..., Any]
@@ -111,7 +112,10 @@ def test_limit_ends_a_statement(cli: Cli, database: Path, tmp_path: Path, endles
     (tmp_path / "endless.sql").write_text(text * endless)
     ran = cli("sql", database, "-f", tmp_path / "endless.sql", "--limit", "2")
     assert (ran.code, ran.out.split()) == (0, ["i", "-", "1", "2"] * endless)
-    assert ran.err == "the first 2 rows: --limit left out the others\n" * endless
+    notes = ran.err.splitlines()
+    assert len(notes) == endless
+    for note in notes:
+        line_of(note, "", 2, "--limit")
     ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit", "2")
     assert (ran.out.split(), ran.err) == (["a", "-", "1", "2"], "")
     ran = cli("sql", database, "SELECT 1 AS a", "--limit", "3000000000")
@@ -119,10 +123,8 @@ def test_limit_ends_a_statement(cli: Cli, database: Path, tmp_path: Path, endles
     ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit=1", "--columns=b", "--json")
     assert json.loads(ran.err)["error"]["slug"] == "unknown-column"
     ran = cli("sql", database, "SELECT 1 AS a UNION SELECT 2", "--limit", "1", "--sort=-a")
-    assert (ran.out.split(), ran.err) == (
-        ["a", "-", "2"],
-        "1 of 2 rows: --limit left out 1\n",
-    )
+    assert ran.out.split() == ["a", "-", "2"]
+    line_of(ran.err, "1 of 2 ", "--limit")
 
 
 @pytest.mark.parametrize("words", [["-f", "-"], ["-"], []])
@@ -224,12 +226,12 @@ def test_commands_of_the_prompt_in_a_script(cli: Cli, database: Path, tmp_path: 
     assert ran.code == 2
     assert "view wb_params\n" in ran.out
     assert "answer\n------\n    23\n" in ran.out
-    assert "--tid is no option" in ran.err
-    assert "at: statement 3, line 3" in ran.err
+    line_of(ran.err, "error[", "--tid")
+    line_of(ran.err, "  at: ", "statement 3", "line 3")
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "told"),
+    ("command", "code", "said"),
     [
         (".tables wb_par*", 0, "wb_params"),
         (".query throttle_by_task", 0, "pause"),
@@ -238,9 +240,9 @@ def test_commands_of_the_prompt_in_a_script(cli: Cli, database: Path, tmp_path: 
         (".drop", 2, "error[usage]"),
     ],
 )
-def test_one_command(cli: Cli, database: Path, command: str, code: int, told: str) -> None:
+def test_one_command(cli: Cli, database: Path, command: str, code: int, said: str) -> None:
     ran = cli("sql", database, command)
-    assert (ran.code, told in ran.out + ran.err) == (code, True), ran
+    assert (ran.code, said in ran.out + ran.err) == (code, True), ran
 
 
 def test_a_command_prints_text_only(cli: Cli, database: Path) -> None:

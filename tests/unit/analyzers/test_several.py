@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
+from support.cli import line_of
 from wbscope.base.errors import UsageError
 from wbscope.run.joined import short_names
 
@@ -95,13 +96,13 @@ def test_a_run_without_the_events_does_not_silence_the_others(
     ran = cli("query", "throttle_by_task", database, without_events, "--csv")
     assert ran.code == 4
     assert [line.split(",")[0] for line in ran.out.splitlines()] == ["run", "run.db", "run.db"]
-    assert "warning[missing-event]: none.db: not in the rows: needs writeback:" in ran.err
-    assert "error[missing-event]: throttle_by_task: was answered for 1 of 2 runs" in ran.err
-    assert "have: no answer for none.db" in ran.err
+    line_of(ran.err, "warning[missing-event]: none.db: ", "writeback:balance_dirty_pages")
+    line_of(ran.err, "error[missing-event]: throttle_by_task: ", "1 of 2")
+    line_of(ran.err, "  have: ", "none.db")
     document = cli("query", "throttle_by_task", database, without_events, "--json")
     assert document.code == 4
     assert document.json()["warnings"][-1]["run"] == "none.db"
-    assert document.error()["have"] == "no answer for none.db"
+    assert "none.db" in document.error()["have"]
 
 
 def test_a_range_that_one_run_does_not_have_names_it(
@@ -110,7 +111,7 @@ def test_a_range_that_one_run_does_not_have_names_it(
     short = new_database("short.db", last_ts=1_500_000_000)
     ran = cli("query", "throttle_by_task", *runs, short, "--from", "1s")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error[empty-range]: --from 1s: is after the last event")
+    assert ran.err.startswith("error[empty-range]: --from 1s: ")
     assert "\n  at: run short.db\n" in ran.err
 
 
@@ -119,7 +120,7 @@ def test_no_run_with_the_events_prints_nothing(
 ) -> None:
     ran = cli("query", "reclaim_writes", database, without_events)
     assert (ran.code, ran.out) == (4, "")
-    assert ran.err.startswith("error[missing-event]: reclaim_writes: needs ")
+    assert ran.err.startswith("error[missing-event]: reclaim_writes: ")
 
 
 @pytest.mark.usefixtures("ingester")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.cli import line_of
 from support.runs import example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS
@@ -51,20 +52,21 @@ def _ask(words: Sequence[str], stdin: str = "/dev/null") -> subprocess.Completed
 )
 def test_device_is_no_file_of_text(words: Sequence[str], slug: str, most: int) -> None:
     done = _ask(words)
-    told = f"error[{slug}]: /dev/zero: cannot be read: it has more than {most} MiB"
-    assert (done.returncode, told in done.stderr, done.stdout) == (3, True, ""), done.stderr
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    line_of(done.stderr, f"error[{slug}]: /dev/zero: ", f"{most} MiB")
 
 
 def test_stdin_without_an_end_is_no_statement() -> None:
     done = _ask(("sql", RUN), stdin="/dev/zero")
     assert done.returncode == 3
-    assert "error[cannot-read]: stdin: cannot be read: it has more than 16 MiB" in done.stderr
+    line_of(done.stderr, "error[cannot-read]: stdin: ", "16 MiB")
 
 
 def test_folder_of_a_lab_is_read_to_its_bound(tmp_path: Path) -> None:
     (tmp_path / "lab.json").symlink_to("/dev/zero")
     done = _ask(("lab", "report", str(tmp_path)))
-    assert (done.returncode, "it has more than 16 MiB" in done.stderr) == (3, True), done.stderr
+    assert done.returncode == 3, done.stderr
+    line_of(done.stderr, "error[", "16 MiB")
 
 
 def test_as_many_bytes_as_are_allowed_are_read(tmp_path: Path) -> None:
