@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from support.foreign import snapshot
 from support.perfetto_engine import PerfettoEngine, TraceProcessorError
 from support.runs import REPOSITORY
 from support.twins import Twin
@@ -190,6 +191,44 @@ def test_files_of_others_stay(wbscope: Wbscope, tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert len(modules_in(tmp_path)) == len(FILES) + 1
     assert "@wbscope TRACE" in forced.stderr
+
+
+@pytest.mark.parametrize("name", ["queries", "queries/fairness.sql", "library.sql", ".git"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_what_has_the_name_of_a_module_and_is_none(
+    wbscope: Wbscope, tmp_path: Path, name: str, kind: str
+) -> None:
+    """Not replaced with --force either; beside a .git of any kind the files are written."""
+    folder, elsewhere = tmp_path / "package", tmp_path / "elsewhere"
+    place = folder / name
+    place.parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    if kind == "link":
+        place.symlink_to(elsewhere)
+    elif kind == "folder":
+        (place / "fairness.sql").mkdir(parents=True)
+    else:
+        place.write_text("SELECT 'mine'")
+    before = snapshot(tmp_path)
+    done = wbscope.run("sql-package", "-o", folder, "--force")
+    after = snapshot(tmp_path)
+    assert {path: after.get(path) for path in before} == before
+    if name == ".git":
+        assert done.returncode == 0, done.stderr
+        return
+    assert done.returncode == 2
+    assert f"have: {name}" in done.stderr
+    assert after == before
+
+
+def test_a_link_in_a_package_is_somebody_elses(wbscope: Wbscope, tmp_path: Path) -> None:
+    folder = tmp_path / "package"
+    assert wbscope.run("sql-package", "-o", folder).returncode == 0
+    (folder / "views/mine.sql").symlink_to("../library.sql")
+    (folder / "empty").mkdir()
+    refused = wbscope.run("sql-package", "-o", folder)
+    assert refused.returncode == 2
+    assert "have: empty/, views/mine.sql" in refused.stderr
 
 
 @pytest.mark.parametrize(

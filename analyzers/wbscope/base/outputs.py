@@ -4,6 +4,9 @@
 A private folder holds a file that is locked (flock) for as long as its writer
 lives, on whatever machine. What a killed writer left behind has no lock, or is
 empty, so the next writer of the same output removes it.
+
+A folder is replaced file by file, and only where all that is in it is ours: foreign_in(),
+remove_ours().
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import os
 import re
 import secrets
 import shlex
+import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
@@ -31,6 +35,7 @@ __all__ = [
     "check_folder",
     "check_output",
     "check_parent",
+    "foreign_in",
     "free_name",
     "is_private_name",
     "make_folder",
@@ -38,6 +43,7 @@ __all__ = [
     "private_name",
     "private_output",
     "remove_if_dead",
+    "remove_ours",
     "remove_private_folders",
     "short_name",
     "write_whole",
@@ -169,6 +175,34 @@ def free_name(path: Path) -> Path:
     """This path, or one with a number where there is something already."""
     numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
     return next(name for name in chain([path], numbered) if not os.path.lexists(name))
+
+
+def foreign_in(
+    folder: Path, is_ours: Callable[[Path], bool], folders: Collection[str] = ()
+) -> list[str]:
+    """What is in a folder that we made and is not ours, by its path in it; a folder ends with /.
+
+    `is_ours` is asked about plain files; `folders` are the names of those that we make in it.
+    Links, and whatever else is no file, are somebody else's.
+    Raises: OSError.
+    """
+    found = []
+    for path in sorted(folder.iterdir()):
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode) and path.name in folders:
+            found += [f"{path.name}/{name}" for name in foreign_in(path, is_ours)]
+        elif not (stat.S_ISREG(mode) and is_ours(path)):
+            found.append(path.name + "/" * stat.S_ISDIR(mode))
+    return found
+
+
+def remove_ours(folder: Path, is_ours: Callable[[Path], bool]) -> None:
+    """Its plain files that are ours, and the folder if nothing else is in it.  Raises: OSError."""
+    ours = [path for path in folder.iterdir() if is_ours(path)]
+    for path in ours:
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
+    folder.rmdir()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 __all__ = [
     "PACKED_NAMES",
     "PERFETTO_NAMES",
+    "RECORDED_NAMES",
     "SIDECAR_NAMES",
     "TEXT_NAME",
     "TRACE_NAME",
@@ -30,12 +31,17 @@ PACKED_NAMES = tuple(
 )
 # What is_sidecar() of ingest/src/sidecar/sidecars.cc names; a test compares the two.
 _STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi")
-SIDECAR_NAMES = (
+# Those that `record` writes; the others are put beside them by a person.
+RECORDED_NAMES = (
     *(f"{name}.{when}" for name in _STATES for when in ("before", "after", "samples")),
     *("wb.samples", "cgroup.samples", "task_io", "recorder_tasks"),
-    *("meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "meta.json", "session"),
-    *("perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt", "vmstat.txt"),
+    *("meminfo", "zoneinfo", "cgroups", "fio.json", "uname", "meta.json"),
     *("mounts", "bdis", "sysctls", "swaps", "devices", "stacks", "kernel-command-line"),
+)
+SIDECAR_NAMES = (
+    *RECORDED_NAMES,
+    *("ls-files", "session", "perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt"),
+    "vmstat.txt",
 )
 # Perfetto traces are read where there is no trace.dat: beside one they may be made of it.
 _READ = frozenset((TRACE_NAME, TEXT_NAME, *PACKED_NAMES, *SIDECAR_NAMES))

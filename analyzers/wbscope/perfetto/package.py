@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.current import absolute
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.outputs import check_parent, free_name, private_output, write_whole
+from wbscope.base.outputs import check_parent, foreign_in, free_name, private_output, write_whole
 from wbscope.base.version import __version__
 from wbscope.library.library import Library
 from wbscope.library.sqlfile import SqlFile
@@ -68,13 +68,12 @@ def write_package(library: Library, folder: Path, *, force: bool = False) -> int
 
     A new folder, or one with an older package, gets its name when it is whole. Only with `force`
     are modules replaced that were edited, and do the files go into a folder that has others,
-    which stay.
+    which stay: what has the name of a module and is none is refused.
 
     Raises: UsageError, SetupError.
     """
     texts = {_path(name): text for name, text in modules(library).items()}
-    foreign = _check(folder, force)
-    if foreign:
+    if _check(folder, force, texts):
         for path, text in texts.items():
             target = folder / path
             _make_folder(target.parent)
@@ -86,7 +85,11 @@ def write_package(library: Library, folder: Path, *, force: bool = False) -> int
             (private / path).parent.mkdir(parents=True, exist_ok=True)
             (private / path).write_text(text, encoding="utf-8")
         if target.is_dir():  # rename() replaces only a folder that is empty
-            os.rename(target, private.with_name("replaced"))
+            older = private.with_name("replaced")
+            os.rename(target, older)
+            if others := _others(older):  # that came meanwhile
+                os.rename(older, target)
+                raise _has_others(str(folder), others)
     return len(texts)
 
 
@@ -141,7 +144,7 @@ def _path(module: str) -> str:
     return "/".join(module.split(".")[1:]) + ".sql"
 
 
-def _check(folder: Path, force: bool) -> bool:
+def _check(folder: Path, force: bool, paths: Iterable[str]) -> bool:
     """True: the folder has files of others; it is to be written into all the same."""
     shown = str(folder)
     if shown == "-":
@@ -161,13 +164,10 @@ def _check(folder: Path, force: bool) -> bool:
         )
     others, edited = _kept(folder)
     if others and not force:
-        raise UsageError(
-            "output-exists",
-            shown,
-            f"is a folder with {len(others)} files that are no part of a package of wbscope",
-            have=", ".join(others[:8]),
-            fix=f"wbscope sql-package -o {shlex.quote(shown.rstrip('/') + '/' + PACKAGE)}",
-        )
+        raise _has_others(shown, others)
+    parts = {part for path in paths for part in (path, *map(str, PurePath(path).parents))}
+    if taken := [name for name in others if name.rstrip("/") in parts]:
+        raise _has_others(shown, taken)
     if edited and not force:
         raise UsageError(
             "output-edited",
@@ -184,20 +184,28 @@ def _check(folder: Path, force: bool) -> bool:
     return bool(others)
 
 
+def _has_others(shown: str, others: list[str]) -> UsageError:
+    return UsageError(
+        "output-exists",
+        shown,
+        f"is a folder with {len(others)} files that are no part of a package of wbscope",
+        have=", ".join(others[:8]),
+        fix=f"wbscope sql-package -o {shlex.quote(shown.rstrip('/') + '/' + PACKAGE)}",
+    )
+
+
 def _kept(folder: Path) -> tuple[list[str], list[str]]:
     """What is in a folder and was not written by write_package(), and what was and is edited."""
     if not folder.is_dir():
         return [], []
-    others, edited = [], []
     try:
-        for path in sorted(folder.rglob("*")):
-            if path.is_dir() and not path.is_symlink():
-                continue
-            name = str(path.relative_to(folder))
-            if path.suffix != ".sql" or not path.is_file() or not _is_ours(path):
-                others.append(name)
-            elif not _is_sealed(path.read_text(encoding="utf-8", errors="surrogateescape")):
-                edited.append(name)
+        others = _others(folder)
+        ours = (path for path in sorted(folder.rglob("*.sql")) if path.is_file() and _is_ours(path))
+        edited = [
+            str(path.relative_to(folder))
+            for path in ours
+            if not _is_sealed(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        ]
     except OSError as error:
         raise SetupError(
             "cannot-read", str(folder), f"cannot be read: {error.strerror or error}"
@@ -205,7 +213,13 @@ def _kept(folder: Path) -> tuple[list[str], list[str]]:
     return others, edited
 
 
+def _others(folder: Path) -> list[str]:
+    return foreign_in(folder, _is_ours, _FOLDERS.values())
+
+
 def _is_ours(path: Path) -> bool:
+    if path.suffix != ".sql":
+        return False
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().rstrip() == _LICENCE and file.readline().startswith(_MARK)
 

@@ -25,6 +25,7 @@ from wbscope.record.tracedat import Tail, write_trace
 from wbscope.record.tracefs import Instance
 
 __all__ = [
+    "ELSEWHERE",
     "HEAD",
     "TRACE",
     "TRACE_CMD_FAILED",
@@ -39,6 +40,7 @@ __all__ = [
 
 TRACE = "trace.dat"
 HEAD = ".head"
+ELSEWHERE = "remote script"  # the backend of a run that remote.sh recorded
 # Of the error after which plain tracefs may do.
 TRACE_CMD_FAILED = "trace-cmd-failed"
 # Fired by reads of /proc/vmstat and bdi statistics; the second is of a patched kernel.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from wbscope.record.past_cache import save
 
-__all__ = ["FioResults", "fio_results", "json_part"]
+__all__ = ["FIO_JSON", "FioResults", "fio_results", "json_part"]
 
-_FIO_JSON = "fio.json"
+FIO_JSON = "fio.json"
 # Where fio writes what it would print: the text, and the JSON after it.
 _PRINTED = "fio.out"
 _FORMAT, _OUTPUT = "output-format", "output"
@@ -49,24 +49,24 @@ class FioResults:
         if self.problem is not None or output is None:
             return self.problem
         if not self.printed and _state(output) == self.before:
-            return f"fio did not write {output}, so the run has no {_FIO_JSON}"
+            return f"fio did not write {output}, so the run has no {FIO_JSON}"
         try:
             text = self._text(output)
             if text is None:
-                return f"what fio wrote is larger than {_MOST_BYTES >> 20} MiB: no {_FIO_JSON}"
+                return f"what fio wrote is larger than {_MOST_BYTES >> 20} MiB: no {FIO_JSON}"
         except OSError as error:
-            return f"what fio wrote cannot be read ({error.strerror}): no {_FIO_JSON}"
+            return f"what fio wrote cannot be read ({error.strerror}): no {FIO_JSON}"
         part = json_part(text)
         if self.printed:
             show(text if part is None or self.shown else text.replace(part, "", 1))
             with contextlib.suppress(OSError):
                 output.unlink()
         if part is None:
-            return f"fio wrote no whole JSON, so the run has no {_FIO_JSON}"
+            return f"fio wrote no whole JSON, so the run has no {FIO_JSON}"
         try:
-            save(run / _FIO_JSON, part)
+            save(run / FIO_JSON, part)
         except OSError as error:
-            return f"{_FIO_JSON} cannot be written: {error.strerror}"
+            return f"{FIO_JSON} cannot be written: {error.strerror}"
         return None
 
     def _text(self, output: Path) -> str | None:
@@ -97,7 +97,7 @@ def fio_results(command: Sequence[str], folder: Path, cwd: Path) -> FioResults |
         where = "stdout" if output is None else output
         return FioResults(
             words,
-            problem=f"fio was asked for {told} on {where}: the run has no {_FIO_JSON};"
+            problem=f"fio was asked for {told} on {where}: the run has no {FIO_JSON};"
             f" add --{_FORMAT}={','.join(formats) or 'normal'},json",
         )
     path = (cwd / str(output)).absolute()

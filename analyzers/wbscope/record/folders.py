@@ -10,18 +10,20 @@ import json
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.current import absolute
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.heldfolder import HeldFolder, remove_own
-from wbscope.base.outputs import check_parent, free_name, short_name
+from wbscope.base.outputs import check_parent, foreign_in, free_name, remove_ours, short_name
+from wbscope.base.runinputs import RECORDED_NAMES
 from wbscope.base.sudo_caller import belongs_to_us, give_to_caller
-from wbscope.record.backends import HEAD, TRACE
+from wbscope.record.backends import ELSEWHERE, HEAD, TRACE
+from wbscope.record.fio_output import FIO_JSON, fio_results
 from wbscope.record.recording_plan import Plan, registered
 from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
 
@@ -44,6 +46,7 @@ META = "meta.json"
 PLAN = ".plan"
 _OF_RECORD = "wbscope.record/"
 _MOST_META = 16 << 20
+_MOST_NAMED = 8
 # An older run, from when it has lost its name until the new one has it.
 _ASIDE = ".old"
 # What is in a folder before anything is recorded.
@@ -75,9 +78,18 @@ def target_of(output: Path | None, force: bool) -> Path:
         )  # fmt: skip
     if _is_free(target):
         return target
+    other = Phrase(Argument("output", free_name(path)))
     if not _is_run(target):
-        other = Phrase(Argument("output", "OTHER"))
         raise UsageError("output-exists", shown, "exists and is no run folder", fix=other)
+    if foreign := _foreign_in(target):
+        raise UsageError(
+            "output-exists",
+            shown,
+            f"is a run with other files in it ({len(foreign)}), wanted only those of the recording",
+            have=", ".join(foreign[:_MOST_NAMED]),
+            effect="they would be lost",
+            fix=other,
+        )
     if not force:
         raise UsageError(
             "output-exists",
@@ -87,25 +99,55 @@ def target_of(output: Path | None, force: bool) -> Path:
                 "add ",
                 Argument("force", True),
                 " to replace it, or ",
-                Argument("output", "OTHER"),
+                *other.parts,
             ),
         )
     return target
 
 
 def is_replaceable(target: Path) -> bool:
-    """An older run, or a name that nothing has: what is anything else stays."""
-    return _is_free(target) or (not target.is_symlink() and _is_run(target))
+    """An older run and nothing else, or a name that nothing has: what is anything else stays."""
+    if _is_free(target):
+        return True
+    return not target.is_symlink() and _is_run(target) and not _foreign_in(target)
 
 
 def _is_run(target: Path) -> bool:
     """Whether record made it: other programs have a file of that name, too."""
+    return str(_meta_of(target).get("schema")).startswith(_OF_RECORD)
+
+
+def _meta_of(run: Path) -> dict[str, Any]:
+    """Nothing of one that has none."""
     try:
-        with (target / META).open(encoding="utf-8", errors="replace") as file:
+        with (run / META).open(encoding="utf-8", errors="replace") as file:
             meta = json.loads(file.read(_MOST_META))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether record wrote this file of a run; of fio.json it does so for some commands only."""
+    if path.name != FIO_JSON:
+        return path.name in RECORDED_NAMES or path.name in (TRACE, PLAN)
+    meta = _meta_of(path.parent)
+    command = meta.get("command")
+    if meta.get("backend") == ELSEWHERE or not isinstance(command, list):
         return False
-    return isinstance(meta, dict) and str(meta.get("schema")).startswith(_OF_RECORD)
+    results = fio_results([str(word) for word in command], path.parent, path.parent)
+    return results is not None and results.problem is None
+
+
+def _foreign_in(run: Path) -> list[str]:
+    """What it has besides the files of a recording.  Raises: SetupError."""
+    try:
+        return foreign_in(run, _is_ours)
+    except OSError as error:
+        raise SetupError(
+            "cannot-read", str(run), f"cannot be read: {error.strerror or error}",
+            fix=f"ls -ld {shlex.quote(str(run))}",
+        ) from error  # fmt: skip
 
 
 def _is_free(target: Path) -> bool:
@@ -172,7 +214,7 @@ def published(plan: Plan) -> Path | None:
             # Names of instances can be seen beside the run.
             is_ours = belongs_to_us(held)
             if is_ours and Plan.from_json(held.read_text(PLAN)).instance == plan.instance:
-                shutil.rmtree(_aside(Path(plan.folder)), ignore_errors=True)
+                _remove_run(_aside(Path(plan.folder)))
                 _finish(held)
                 return path.parent
     return None
@@ -181,13 +223,14 @@ def published(plan: Plan) -> Path | None:
 def take_name(folder: Path, target: Path, replace: bool) -> Path:
     """Rename a whole folder; returns the name that it has: one beside it where it is taken.
 
-    An older run that it replaces is put aside, and goes when the new one has the name.
+    An older run that it replaces is put aside, and goes when the new one has the name: one that
+    somebody has put a file into meanwhile is kept.
     """
     if folder == target:
         return target
     aside = _aside(folder)
     try:
-        if replace and not _is_free(target):
+        if replace and not _is_free(target) and is_replaceable(target):
             with contextlib.suppress(OSError):  # it cannot be moved: both are kept
                 target.rename(aside)
         run = _renamed(folder, target)
@@ -195,8 +238,15 @@ def take_name(folder: Path, target: Path, replace: bool) -> Path:
         if aside.exists() and not os.path.lexists(target):
             aside.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    _remove_run(aside)
     return run
+
+
+def _remove_run(aside: Path) -> None:
+    """The one that was replaced; one that got another file at the last moment stays as it is."""
+    with contextlib.suppress(OSError):
+        if not foreign_in(aside, _is_ours):
+            remove_ours(aside, _is_ours)
 
 
 def _renamed(folder: Path, target: Path) -> Path:

@@ -21,6 +21,7 @@ from typing import IO, Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError
 from wbscope.library.profiles import NOT_ASKED_FOR, Profile
+from wbscope.record.backends import ELSEWHERE
 from wbscope.record.finish import lost_of
 from wbscope.record.probes import Probes, standard_name
 from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
@@ -143,7 +144,7 @@ def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
             missing = _lines(work / "missing") if (work / "missing").exists() else []
             lost = lost_of(stats.values()) if stats else None
             return _meta(facts, events, missing, folder) | {"lost": lost}
-        except (OSError, KeyError, ValueError, IndexError, struct.error) as error:
+        except (OSError, KeyError, ValueError, IndexError, RecursionError, struct.error) as error:
             if isinstance(error, OSError) and error.errno in _OUR_DISK:
                 raise
             raise InputError(
@@ -192,7 +193,7 @@ def _meta(
         "problems": [f"{count} events were not read"] if (count := numbers.get("left")) else [],
         "profile": facts["profile"],
         "command": json.loads(facts["command"]),
-        "backend": "remote script",
+        "backend": ELSEWHERE,
         "clock": facts["clock"],
         "buffer_kib_per_cpu": numbers["buffer_kib"],
         "probe": _probe(facts.get("probe"), events),

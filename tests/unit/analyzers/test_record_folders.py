@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.foreign import snapshot
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.heldfolder import HeldFolder
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
+    is_replaceable,
     make_private,
     private_folder,
     publish,
@@ -33,9 +36,9 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WBSCOPE_RUN_DIR", str(tmp_path / "register"))
 
 
-def _run(folder: Path, content: str) -> Path:
+def _run(folder: Path, content: str, **more: object) -> Path:
     folder.mkdir()
-    (folder / "meta.json").write_text(content)
+    (folder / "meta.json").write_text(json.dumps({"schema": "wbscope.record/1"} | more))
     (folder / "trace.dat").write_text(content)
     return folder
 
@@ -219,6 +222,98 @@ def test_reboot_before_it_has_its_name(tmp_path: Path) -> None:
     assert told.endswith(f"wbscope record --recover {folder.name}")
     assert recover_folder(folder) == tmp_path / "run"
     assert _runs(tmp_path) == {"run": "new"}
+
+
+def _put_note(run: Path) -> None:
+    (run / "notes.txt").write_text("thesis")
+
+
+def _put_repository(run: Path) -> None:
+    (run / ".git").mkdir()
+    (run / ".git/config").write_text("thesis")
+
+
+def _put_folder(run: Path) -> None:
+    """Empty, and named as a file of ours."""
+    (run / "uname").mkdir()
+
+
+def _put_link(run: Path) -> None:
+    (run.parent / "thesis").write_text("thesis")
+    (run / "uname").symlink_to("../thesis")
+
+
+def _put_fio_json(run: Path) -> None:
+    """record writes one only of a fio that it has run."""
+    (run / "fio.json").write_text("{}")
+
+
+_FOREIGN = {
+    "notes.txt": _put_note, ".git/": _put_repository, "uname/": _put_folder, "uname": _put_link,
+    "fio.json": _put_fio_json,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _FOREIGN)
+@pytest.mark.parametrize("force", [False, True])
+def test_run_with_the_files_of_a_person(tmp_path: Path, name: str, force: bool) -> None:
+    run = _run(tmp_path / "run", "old", command=["dd"])
+    _FOREIGN[name](run)
+    before = snapshot(tmp_path)
+    with pytest.raises(UsageError, match=r"other files in it \(1\)") as caught:
+        target_of(run, force)
+    assert caught.value.have == name
+    assert caught.value.fix == f"output='{tmp_path}/run-2'"
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", _FOREIGN)
+def test_what_a_person_puts_there_while_it_is_recorded(tmp_path: Path, name: str) -> None:
+    run = _run(tmp_path / "run", "old", command=["dd"])
+    plan = _private(run, "new", force=True)
+    assert target_of(run, force=True) == run
+    _FOREIGN[name](run)
+    before = snapshot(run)
+    assert _publish(plan) == tmp_path / "run-2"
+    assert snapshot(run) == before
+
+
+def test_what_a_person_puts_there_at_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a folder that was open when the run was put aside."""
+    run = _run(tmp_path / "run", "old")
+    new = _run(tmp_path / "new", "new")
+    real = folders._renamed
+
+    def late(folder: Path, target: Path) -> Path:
+        _put_note(folders._aside(folder))
+        return real(folder, target)
+
+    monkeypatch.setattr(folders, "_renamed", late)
+    assert take_name(new, run, replace=True) == run
+    assert _runs(tmp_path) == {"run": "new", "new.old": "old"}
+    assert (tmp_path / "new.old/notes.txt").read_text() == "thesis"
+
+
+@pytest.mark.parametrize(
+    ("command", "backend", "ours"),
+    [
+        (["fio", "job.fio"], "tracefs", True),
+        (["fio", "--output=x", "--output-format=json", "job.fio"], "trace-cmd", True),
+        (["fio", "--output-format=terse", "job.fio"], "tracefs", False),
+        (["fio", "job.fio"], "remote script", False),
+        (["./fio.sh"], "tracefs", False),
+        (None, "tracefs", False),
+    ],
+)
+def test_whose_fio_json_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: object, backend: str, ours: bool
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    run = _run(tmp_path / "run", "old", command=command, backend=backend)
+    _put_fio_json(run)
+    assert is_replaceable(run) == ours
 
 
 def _interrupt() -> None:

@@ -8,7 +8,6 @@ import gzip
 import io
 import lzma
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -147,7 +146,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_packed_archives_from_a_pipe(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     reading, writing = os.pipe()
-    data = pack(_archive().getvalue())
+    data = pack(sent_archive())
 
     def write() -> None:
         with open(writing, "wb") as pipe:
@@ -207,12 +206,16 @@ def test_archive_replaces_an_older_run_only_when_it_is_whole(
     old = '{"schema": "wbscope.record/1", "source": "old"}'
     (run / "meta.json").write_text(old)
 
-    def interrupted(path: Path, **_: Any) -> None:
-        raise KeyboardInterrupt
+    remove = os.unlink
+
+    def interrupted(path: Path | str, **more: Any) -> None:
+        if Path(path).name == "meta.json":
+            raise KeyboardInterrupt
+        remove(path, **more)
 
     words = ("record", "--unpack", _file(tmp_path), "--no-report", "-o", run, "--force")
     with monkeypatch.context() as broken:
-        broken.setattr(shutil, "rmtree", interrupted)
+        broken.setattr(os, "unlink", interrupted)
         assert cli(*words).code == 130
     kept = [path.read_text() for path in tmp_path.glob("*/meta.json")]
     assert old in kept
