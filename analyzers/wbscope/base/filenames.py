@@ -50,9 +50,10 @@ def starting_file(path: Path, text: str) -> str:
 
 def _shown(quoted: re.Match[str]) -> str:
     text = quoted[2]
-    if text is None or text.isprintable():
+    if text is None or (text.isprintable() and "##[" not in text):
         return quoted[0]
-    return "$'" + "".join(map(_escaped, text)) + "'"
+    told = "".join(map(_escaped, text)).replace("##[", "##\\x5b")  # GitHub runs what begins so
+    return f"$'{told}'"
 
 
 def _escaped(char: str) -> str:

@@ -15,7 +15,7 @@ import typer
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_output, write_whole
-from wbscope.cli.output import note
+from wbscope.cli.output import note, write_stderr
 
 if TYPE_CHECKING:
     from wbscope.compare.gate import GateResult
@@ -105,7 +105,7 @@ class CiReports:
             note(expected)
         if self.github:
             for line in annotation_lines(result, self.policy):
-                note(line)
+                write_stderr(line)
             if summary := os.environ.get(_SUMMARY_VARIABLE):
                 _append_summary(summary, step_summary(result, expected))
 

@@ -30,6 +30,7 @@ from wbscope.cli.output import (
     closed_stdout,
     drop_output,
     note,
+    write_stderr,
     write_stdout,
 )
 from wbscope.cli.typos import meant, query_first
@@ -124,7 +125,7 @@ def _run(words: list[str]) -> int:
         return _fail(error, words)
     except typer.TyperException as error:
         if not words or type(error).__name__ == "NoArgsIsHelpError":
-            note(error.format_message())  # the help text
+            note(*error.format_message().split("\n"))  # the help text
             return UsageError.exit_code
         return _fail(_usage(error, words), words)
     except Exception as error:
@@ -132,7 +133,7 @@ def _run(words: list[str]) -> int:
         if known is not None:
             return _fail(known, words)
         if os.environ.get("WBSCOPE_DEBUG"):
-            note(traceback.format_exc().rstrip())
+            note(*traceback.format_exc().rstrip().split("\n"))
         return _fail(_bug(error, words), words)
     return _OK
 
@@ -144,7 +145,7 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     fix = query_first(told, options)
     fix = fix or with_verb(with_run(told.fix, options), options, told.subject)
     told.fix = None if fix is None else pasteable(fix)
-    note(error_document(told).rstrip("\n") if as_json else error_text(told))
+    write_stderr(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "progress_bar",
     "show_warnings",
     "table_width",
+    "write_stderr",
     "write_stdout",
 ]
 
@@ -62,14 +63,19 @@ def cannot_write_stdout(error: OSError) -> SetupError:
     return SetupError("cannot-write", "stdout", f"cannot be written: {error.strerror or error}")
 
 
-def note(text: str) -> None:
-    """One line for the person at the terminal; what cannot be said changes no exit code.
+def note(*lines: str) -> None:
+    """For the person at the terminal; what cannot be said changes no exit code.
 
-    Names of files and runs in it may be a stranger's: they must not steer the terminal.
+    Names of files and runs in it may be a stranger's: a line feed in one begins no line.
     """
+    for line in lines:
+        write_stderr(printable(line))
+
+
+def write_stderr(text: str) -> None:
+    """A line as it is."""
     if sys.stderr is None:
         return
-    text = "\n".join(printable(line) for line in text.split("\n"))
     try:
         sys.stderr.write((coloured(text) if has_colours(sys.stderr) else text) + "\n")
         sys.stderr.flush()
@@ -120,5 +126,5 @@ def _terminal_width() -> int | None:
 
 def progress_bar(source: str, hidden: bool) -> ProgressBar:
     """A bar for an ingest of `source`, drawn only on a terminal."""
-    title = f"reading {Path(source).name or source}"
+    title = printable(f"reading {Path(source).name or source}")
     return ProgressBar(sys.stderr, title, enabled=not hidden)

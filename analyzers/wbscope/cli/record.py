@@ -170,7 +170,7 @@ def record(
     elif unpack is not None:
         done = unpack_file(unpack, request)
     else:
-        done = record_run(request, library, warn, say, show=lambda text: note(text.rstrip()))
+        done = record_run(request, library, warn, say, show=_show)
     for problem in done.problems:
         warn(Notice("record-problem", problem))
     if code := _failure(done):
@@ -222,6 +222,11 @@ def _recover(folders: Sequence[str]) -> None:
                 "cannot-write", folder, f"cannot be written: {error.strerror or error}",
                 fix="make room on its disk",
             ) from error  # fmt: skip
+
+
+def _show(text: str) -> None:
+    """What the command would have printed."""
+    note(*text.rstrip().split("\n"))
 
 
 def _duration(text: str) -> int:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from wbscope.base.result import Result
@@ -13,7 +12,7 @@ from wbscope.compare.rundata import RunData
 from wbscope.render.changes import better_text, described_text, value_text
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import table_text
 
 __all__ = ["baseline_json", "baseline_page"]
@@ -40,9 +39,7 @@ def baseline_page(runs: Sequence[RunData], width: int) -> str:
         )
     columns = ("metric", "median", "mean ± s.d. (trimmed)", "n", "direction")
     table = table_text(Result("baseline", columns, {}, rows), width)
-    told = [
-        textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False) for line in lines
-    ]
+    told = [folded(line, width, whole_words=False) for line in lines]
     return "\n".join([*told, "", table])
 
 

@@ -14,9 +14,8 @@ from wbscope.lab.judging import Confirmed, Plan
 from wbscope.lab.search import Found
 from wbscope.measure.metric import Metric
 from wbscope.render.changes import amount_text, better_text, interval_text, p_text, value_text
-from wbscope.render.comparepage import folded
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH, table_text
 from wbscope.stats.shift import Shift
 
@@ -31,7 +30,7 @@ def bisect_text(
     width: int = PAGE_WIDTH,
 ) -> str:
     """The answer first, then the border, then each point that was looked at."""
-    lines = [folded(printable(line), width) for line in _answer(found, titles)]
+    lines = [folded(line, width) for line in _answer(found, titles)]
     if metric is not None:
         lines.append(folded(printable(f"by {metric.name} ({better_text(metric)})"), width))
         told_of = {"between the two, by fresh runs": found.border, "between the ends": found.ends}

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from wbscope.base.units import format_value
 from wbscope.render.jsondoc import document, result_body
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH
 from wbscope.run.agreement import DIFFERS, NOT_RECORDED, Agreement
 
@@ -26,12 +25,12 @@ _DIGITS = 3  # of a share: tenths of a per cent
 def check_text(agreement: Agreement, width: int = PAGE_WIDTH) -> str:
     """The verdict first, then a line for each comparison, then the reasons."""
     lines = [f"wbscope check: {printable(agreement.run)}", ""]
-    lines += [_fill(warning_text(notice), width) for notice in agreement.result.warnings]
-    lines += [_fill(f"{agreement.told()}.", width), ""]
+    lines += [folded(warning_text(notice), width) for notice in agreement.result.warnings]
+    lines += [folded(f"{agreement.told()}.", width), ""]
     rows = agreement.result.records()
     lines += _table([_cells(row) for row in rows if row["verdict"] != NOT_RECORDED])
     lines.append("")
-    lines += [_fill(text, width) for text in _reasons(rows)]
+    lines += [folded(text, width) for text in _reasons(rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -94,9 +93,3 @@ def _reasons(rows: list[Row]) -> list[str]:
             texts.append(f"{_LAW}: {row['why']}")
     texts += [f"not recorded: {', '.join(names)}: {why}" for why, names in missing.items()]
     return [printable(text) for text in texts]
-
-
-def _fill(text: str, width: int) -> str:
-    return textwrap.fill(
-        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -27,7 +26,7 @@ from wbscope.render.changes import (
 )
 from wbscope.render.comparewords import verdict_lines
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
@@ -120,7 +119,7 @@ def doubt_lines(comparison: Comparison, width: int) -> list[str]:
     """All that makes the numbers doubtful."""
     lines = [folded(warning_text(notice), width) for notice in comparison.warnings]
     for difference in comparison.differing:
-        lines.append(folded(printable(f"warning[not-the-same]: {difference.text()}"), width))
+        lines.append(folded(f"warning[not-the-same]: {difference.text()}", width))
     if comparison.unknown:
         told = "not known of all runs, so nobody can say that it is the same: "
         told += printable(facts_text(comparison.unknown))
@@ -181,7 +180,7 @@ def _described(rows: list[Row], width: int) -> list[str]:
     for row in rows:
         sides = ((row.base, row.base_sample), (row.side, row.sample))
         told = (f"{side} {described_text(row.metric, sample)}" for side, sample in sides)
-        lines.append(folded(printable(f"  {short_metric(row)}: {', '.join(told)}"), width))
+        lines.append(folded(f"  {short_metric(row)}: {', '.join(told)}", width))
     return lines
 
 
@@ -309,10 +308,3 @@ def tests_text(comparison: Comparison, article: str) -> str:
 def level_text(comparison: Comparison) -> str:
     """95 %"""
     return f"{100 - comparison.alpha * 100:g} %"
-
-
-def folded(text: str, width: int) -> str:
-    """Lines of this width, those behind the first indented."""
-    return textwrap.fill(
-        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )

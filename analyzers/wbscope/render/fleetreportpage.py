@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from wbscope.base.result import Notice, Result
 from wbscope.base.units import counted, format_value
 from wbscope.render.jsondoc import document, notices, result_body
 from wbscope.render.messages import warning_text
+from wbscope.render.printable import folded
 from wbscope.render.table import PAGE_WIDTH, table_text
 
 __all__ = ["fleet_json", "fleet_text", "fleet_title", "head_text", "problem_texts"]
@@ -75,19 +75,11 @@ def fleet_text(
     head = sections[_HEAD].records()[0]
     fill = width or PAGE_WIDTH
     title = f"{dataset}: {fleet_title(head)}"
-    lines = [*textwrap.wrap(title, fill), "=" * min(len(title), fill)]
-    lines += textwrap.wrap(head_text(head), fill)
-    for notice in warnings:
-        lines += textwrap.wrap(
-            warning_text(notice), fill, subsequent_indent="  ", break_on_hyphens=False
-        )
+    lines = [folded(title, fill, ""), "=" * min(len(title), fill), folded(head_text(head), fill)]
+    lines += [folded(warning_text(notice), fill) for notice in warnings]
     for told, worst, advice in problem_texts(sections):
-        lines += ["", *textwrap.wrap(told, fill)]
-        lines += textwrap.wrap(worst, fill, initial_indent="  ", subsequent_indent="  ")
-        if advice:
-            lines += textwrap.wrap(
-                f"do: {advice}", fill, initial_indent="  ", subsequent_indent="  "
-            )
+        lines += ["", folded(told, fill), folded(f"  {worst}", fill)]
+        lines += [folded(f"  do: {advice}", fill)] if advice else []
     for name, result in sections.items():
         if name == _HEAD or not result.rows:
             continue

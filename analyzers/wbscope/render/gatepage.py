@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 
 from wbscope.base.result import Notice
@@ -22,7 +21,7 @@ from wbscope.render.changes import (
 )
 from wbscope.render.markdown import plain
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = ["evidence_text", "gate_markdown", "gate_text", "summary_text"]
@@ -45,13 +44,13 @@ def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -
 
     The verdict also stands last where the text is longer than a screen.
     """
-    verdict_line = _fill(f"gate: {summary_text(result)}", width)
-    lines = [verdict_line, *(_fill(line, width) for line in _doubts(result))]
+    verdict_line = folded(f"gate: {summary_text(result)}", width)
+    lines = [verdict_line, *(folded(line, width) for line in _doubts(result))]
     for verdict in _by_status(result):
         face = f"{_FACES[verdict.status]} " if faces else ""
-        lines.append(_fill(f"{face}{verdict.status} {printable(verdict.metric.name)}", width))
+        lines.append(folded(f"{face}{verdict.status} {verdict.metric.name}", width))
         for line in (_told(verdict), *evidence_text(verdict), _meaning(verdict)):
-            lines.append(_fill(f"    {printable(line)}", width, "    "))
+            lines.append(folded(f"    {line}", width, "    "))
     is_long = sum(line.count("\n") + 1 for line in lines) > _SCREEN_LINES
     return "\n".join([*lines, verdict_line] if is_long else lines) + "\n"
 
@@ -165,9 +164,3 @@ def _doubts(result: GateResult) -> list[str]:
 
 def _unique(warnings: tuple[Notice, ...]) -> list[Notice]:
     return list(dict.fromkeys(warnings))
-
-
-def _fill(text: str, width: int, indent: str = "  ") -> str:
-    return textwrap.fill(
-        text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )

@@ -10,11 +10,10 @@ from wbscope.base.result import Result
 from wbscope.compare.changepoints import LEAST_VALUES
 from wbscope.compare.trend import FDR, Change, Trend, Trends
 from wbscope.render.changes import FACES, amount_text, p_text, value_text
-from wbscope.render.comparepage import folded
 from wbscope.render.csvtable import csv_text
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import table_text
 
 __all__ = [
@@ -39,8 +38,8 @@ _COLUMNS = (
 def history_text(found: Trends, file: str, width: int, full: bool = False) -> str:
     """What changed, the most evident first; then a table of it, and how sure it is."""
     sure, unsure = found.changes(), found.changes(sure=False)
-    lines = [folded(printable(f"{file}: {head_text(found)}"), width)]
-    lines += [folded(printable(warning_text(notice)), width) for notice in found.warnings]
+    lines = [folded(f"{file}: {head_text(found)}", width)]
+    lines += [folded(warning_text(notice), width) for notice in found.warnings]
     lines.append(folded(summary_text(found), width))
     shown = sure if full else sure[:_FIRST]
     if shown:

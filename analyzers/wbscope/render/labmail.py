@@ -12,7 +12,6 @@ from wbscope.base.units import format_value
 from wbscope.lab.summary import LabReport
 from wbscope.measure.metric import Metric
 from wbscope.render.changes import better_text
-from wbscope.render.comparepage import folded
 from wbscope.render.labpage import (
     cell_text,
     change_cells,
@@ -22,7 +21,7 @@ from wbscope.render.labpage import (
     pairs_note,
     tried_text,
 )
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 
 __all__ = ["lab_mail"]
 
@@ -70,7 +69,7 @@ def _pairs(report: LabReport) -> Iterator[list[str]]:
     """Each pair with a line for each metric; what decides stands in front."""
     heads = heads_of(report.metrics)
     for pair in report.pairs:
-        lines = [folded(printable(f"{pair.cell} against {pair.base} ({pair.axis})"), _WIDTH)]
+        lines = [folded(f"{pair.cell} against {pair.base} ({pair.axis})", _WIDTH)]
         for change in pair.changes:
             name, moved, interval, _, p, n, told = change_cells(change, heads)
             if change.row.shift is None:

@@ -20,10 +20,9 @@ from wbscope.render.changes import (
     runs_text,
     value_text,
 )
-from wbscope.render.comparepage import folded
 from wbscope.render.markdown import markdown_text, plain
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH, table_text
 
 __all__ = [

@@ -18,8 +18,8 @@ from wbscope.base.units import seconds
 from wbscope.compare.comparison import Comparison, Row, Sample
 from wbscope.measure.metric import Metric, split_name
 from wbscope.render.changes import mean_text
-from wbscope.render.comparepage import doubt_lines, folded, left_out
-from wbscope.render.printable import printable
+from wbscope.render.comparepage import doubt_lines, left_out
+from wbscope.render.printable import folded, printable
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = ["gain", "mmtests_text"]

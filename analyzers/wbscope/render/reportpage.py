@@ -16,7 +16,7 @@ from wbscope.library.sqlfile import SqlFile
 from wbscope.render.arrange import main_rows
 from wbscope.render.jsondoc import document, notices, result_body, rows_body
 from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
+from wbscope.render.printable import folded, printable
 from wbscope.render.querypage import metric_records, metric_text
 from wbscope.render.table import PAGE_WIDTH, table_text
 from wbscope.render.verdictdoc import finding_record
@@ -209,4 +209,4 @@ def _section_record(section: Section) -> dict[str, Any]:
 
 
 def _fill(text: str, width: int) -> str:
-    return textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)
+    return folded(text, width, whole_words=False)

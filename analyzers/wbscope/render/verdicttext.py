@@ -94,7 +94,7 @@ def head_line(verdict: Verdict) -> str:
                 "events_count": f"{value} event{'' if value == '1' else 's'}",
             }
             facts.append(words.get(key, value))
-    return " | ".join(facts)
+    return printable(" | ".join(facts))
 
 
 def _head(verdict: Verdict, width: int) -> list[str]:
@@ -110,7 +110,7 @@ def _head(verdict: Verdict, width: int) -> list[str]:
 
 
 def _sentence(one: Finding, width: int) -> list[str]:
-    doubt = " (inferred)" if one.confidence == "inferred" else ""
+    doubt = "" if one.confidence == "measured" else f" ({one.confidence})"
     label = "" if one.severity == "fact" else one.severity
     return _fill(f"{one.text}{doubt}", width, f"{label:8} ")
 

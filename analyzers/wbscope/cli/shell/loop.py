@@ -18,7 +18,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice
 from wbscope.base.watch import time_limit
-from wbscope.cli.output import note, page_width, show_warnings
+from wbscope.cli.output import note, page_width, show_warnings, write_stderr
 from wbscope.cli.pager import page
 from wbscope.cli.shell.commands import QUIT, answer
 from wbscope.cli.shell.complete import SqlCompleter
@@ -83,7 +83,7 @@ class Shell:
             except EOFError:
                 return
             except WbscopeError as error:
-                note(error_text(_at_the_prompt(error_in_options(error))))
+                write_stderr(error_text(_at_the_prompt(error_in_options(error))))
         if self._ended:
             raise KeyboardInterrupt
 
