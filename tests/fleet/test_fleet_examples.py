@@ -196,6 +196,22 @@ def test_names_are_hashed_before_they_leave(machine: Machine, wbscope: Wbscope) 
     assert not machine.runs(machine.spool / "runs")
 
 
+def test_runs_that_the_dataset_refuses_are_kept_aside(machine: Machine) -> None:
+    """Not lost, not tried every time, and not more than others that wait."""
+    settings = {"WBSCOPE_INBOX": "", "WBSCOPE_DATASET": str(machine.folder / "dataset")}
+    made = [machine.spool / f"runs/db7-20260101T00000{number}Z" for number in range(3)]
+    for run in made:
+        run.mkdir(parents=True)
+        (run / "trace.dat").write_bytes(run.name.encode())
+    done = machine.run(WBSCOPE_KEEP="2", **settings)
+    assert done.returncode == 4, done.stderr
+    refused = machine.runs(machine.spool / "refused")
+    assert [run.name for run in refused] == [run.name for run in made[1:]]
+    assert not machine.runs(machine.spool / "runs")
+    again = machine.run(WBSCOPE_KEEP="2", **settings)
+    assert (again.returncode, machine.runs(machine.spool / "refused")) == (0, refused)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -4,15 +4,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 import wbscope as package
 from support.cli import Wbscope
+from support.runs import example
+from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.fleet.redact import Redaction, redact_database
 
 
@@ -108,6 +116,67 @@ def test_a_gate_over_cohorts(wbscope: Wbscope, dataset: Path, tmp_path: Path) ->
     assert (both.returncode, "run-on-both-sides" in both.stderr) == (2, True)
 
 
+_ENDLESS = "SELECT count(*) FROM range(100000000000) a, range(1000000) b"
+_LARGE = "SELECT count(*) FROM (SELECT DISTINCT range FROM range(3000000000))"
+_PREDICATE = f"run IN (SELECT run FROM runs WHERE ({_LARGE}) > 0)"
+
+
+def _start(wbscope: Wbscope, words: Sequence[str | Path], **limits: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [wbscope_path(), "fleet", *words], env=wbscope.env | limits, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "limits", "slug"),
+    [
+        (_ENDLESS, {"WBSCOPE_TIMEOUT": "1"}, "time-limit"),
+        (_LARGE, {"WBSCOPE_MEMORY_LIMIT": "600000000", "WBSCOPE_TEMP_LIMIT": "50000000"},
+         "temp-limit"),
+        ("SELECT range FROM range(300000000)", {"WBSCOPE_MEMORY_LIMIT": "600000000"},
+         "memory-limit"),
+    ],
+)  # fmt: skip
+def test_limits_of_duckdb(
+    wbscope: Wbscope, dataset: Path, tmp_path: Path, question: str, limits: dict[str, str],
+    slug: str,
+) -> None:  # fmt: skip
+    """Those of `sql`; nothing is left where DuckDB writes what does not fit into memory."""
+    started = _start(wbscope, ("sql", dataset, question), TMPDIR=str(tmp_path), **limits)
+    out, err = started.communicate(timeout=GUARD_SECONDS)
+    assert (started.returncode, out) == (2, ""), err
+    assert err.startswith(f"error[{slug}]: sql: "), err
+    assert list(tmp_path.iterdir()) == []
+
+
+def _is_asked(pid: int) -> bool:
+    """DuckDB is in the middle of the question: it has more memory than before."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") > 400 << 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("verb", ["sql", "gate"])
+def test_signals_end_duckdb(
+    wbscope: Wbscope, dataset: Path, tmp_path: Path, verb: str, number: signal.Signals
+) -> None:
+    policy = tmp_path / "gate.toml"
+    policy.write_text('[metrics."throttle_summary.pauses_count"]\nmargin = "10%"\n')
+    words: dict[str, tuple[str | Path, ...]] = {
+        "sql": ("sql", dataset, _LARGE),
+        "gate": ("gate", dataset, "--policy", policy, "--cohort", _PREDICATE, "--against", "1=1"),
+    }
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    started = _start(wbscope, words[verb], TMPDIR=str(scratch))
+    wait_until(lambda: _is_asked(started.pid), "the question")
+    started.send_signal(number)
+    out, err = started.communicate(timeout=GUARD_SECONDS)
+    assert (started.returncode, out, err) == (130, "", "interrupted\n")
+    assert list(scratch.iterdir()) == []
+
+
 def test_redacted_names_are_nowhere(
     wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -141,6 +210,50 @@ def test_redacted_names_are_nowhere(
     assert wbscope.run(*words, "--redact", key).returncode == 3
 
 
+def test_redacted_runs_keep_what_fio_measured(wbscope: Wbscope, tmp_path: Path) -> None:
+    """Its version is no secret: without it nobody knows the units, and the run was refused."""
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    run = example("rate-limited-writers").folder
+    version = json.loads((run / "fio.json").read_text())["fio version"]
+    told = []
+    for name, options in (("plain", ()), ("hashed", ("--redact", key))):
+        done = wbscope.run("fleet", "ingest", run, "-o", tmp_path / name, *options)
+        assert done.returncode == 0, done.stderr
+        question = "SELECT metric, value FROM run_metrics WHERE metric LIKE 'fio.%' ORDER BY ALL"
+        rows = wbscope.document("fleet", "sql", tmp_path / name, question)["rows"]
+        told.append([row for row in rows if "[" not in row["metric"]])
+    assert told[0] == told[1] != []
+    rule = Redaction(bytes(range(32)))
+    for secret in ("fio-of-alice", "fio-3.36 on db7", "fio-3.36-alice", f"{version}\n", "fio-"):
+        assert rule.result(secret).startswith("x-"), secret
+    for kept in (version, "fio-3.36", "fio-3.36-47-gd6dbd", "fio-3.33-dirty"):
+        assert rule.result(kept) == kept
+
+
+@pytest.mark.parametrize("form", [(), ("--quiet",), ("--json",)])
+def test_refused_runs_are_no_success(
+    wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    """The others are in the dataset; so it is each time, until somebody allows it."""
+    (tmp_path / "empty").mkdir()
+    trace = tmp_path / "cut/trace.dat"
+    trace.parent.mkdir()
+    trace.write_bytes((sources["reclaim"] / "trace.dat").read_bytes()[:200])
+    words = ("fleet", "ingest", sources["reclaim"], tmp_path / "empty", trace.parent)
+    dataset = tmp_path / "dataset"
+    for added in ("1 run added", "0 runs added, 1 there already"):
+        done = wbscope.run(*words, "-o", dataset, *form)
+        assert done.returncode == 4, done.stderr
+        if "--json" in form:
+            assert json.loads(done.stdout)["failed_count"] == 2
+        else:
+            last = done.stderr.splitlines()[-1]
+            assert last == f"wrote {dataset}: {added}, 2 refused (table ingest_errors)"
+        assert wbscope.run(*words, "-o", dataset, *form, "--allow-errors").returncode == 0
+    assert wbscope.run("fleet", "ingest", sources["reclaim"], "-o", dataset).returncode == 0
+
+
 def test_what_lies_on_what_is_kept(
     wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -161,7 +274,7 @@ def check_no_guess(wbscope: Wbscope, dataset: Path, folder: Path, key: Path) -> 
     (folder / "empty").mkdir()
     words = ("fleet", "ingest", folder / "empty", "-o", dataset, "--redact", key)
     for _ in "12":
-        assert wbscope.run(*words).returncode == 0
+        assert wbscope.run(*words).returncode == 4
     question = "SELECT id, slug FROM ingest_errors"
     (row,) = wbscope.document("fleet", "sql", dataset, question)["rows"]
     guess = f"{folder / 'empty'}\0{row['slug']}".encode()

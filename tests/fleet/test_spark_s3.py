@@ -51,7 +51,7 @@ def test_a_dataset_on_s3_is_that_of_a_folder(
     wbscope: Wbscope, store: S3, spark: OneSession, traces: Path, tmp_path: Path
 ) -> None:
     source, dataset, local = store.put(traces, "traces"), f"{store.uri}/dataset", tmp_path / "local"
-    assert wbscope.run("fleet", "ingest", traces, "-o", local).returncode == 0
+    assert wbscope.run("fleet", "ingest", traces, "-o", local).returncode == 4
     assert spark.ingest(source, "-o", dataset) == {"added": 2, "known": 0, "failed": 1}
     copy = store.get("dataset", tmp_path / "copy")
     check_same(wbscope, copy, local, source, traces)

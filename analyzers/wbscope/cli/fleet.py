@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.base.errors import UsageError, WbscopeError
+from wbscope.base.errors import EvidenceError, UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.result import Notice
 from wbscope.base.units import counted, parse_duration
@@ -111,14 +111,18 @@ def ingest(
     redact: RedactOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
+    allow_errors: Annotated[
+        bool, typer.Option("--allow-errors", help="Exit code 0 though runs were refused.")
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Add runs to a dataset; those that are in it are skipped.
 
     Folders are searched at any depth. A name that is not there is an error,
-    before any work. A run that cannot be read is a warning
-    and a row of ingest_errors, and the exit code stays 0; 5 is a full disk or
+    before any work. A run that cannot be read is a warning and a row of
+    ingest_errors; the others are added, the last line says how many were
+    refused, and the exit code is 4. 5 is a full disk or
     the like: start the same command again, it goes on where it was. Killed at
     any moment, a dataset holds whole runs, each once. With --master the
     executors of a Spark cluster read the runs, and SRC and DATASET may be URIs
@@ -150,7 +154,11 @@ def ingest(
     found = (
         one for source in sources for one in ([source] if is_uri(source) else sources_in(source))
     )
-    harvest(found, output, redact, as_json=as_json, quiet=quiet, strict=False, cluster=cluster)
+    refused = harvest(
+        found, output, redact, as_json=as_json, quiet=quiet, strict=False, cluster=cluster
+    )
+    if refused and not allow_errors:
+        raise typer.Exit(EvidenceError.exit_code)
 
 
 def harvest(
@@ -163,8 +171,10 @@ def harvest(
     strict: bool,
     cluster: Cluster | None = None,
     argument: str = "output",
-) -> None:
-    """Add runs and say what came of each; `strict` ends at the first that is bad.
+) -> int:
+    """Add runs and say what came of each; returns how many were refused.
+
+    `strict` ends at the first that is bad.
 
     `argument` is the one that names the dataset.
     """
@@ -213,8 +223,9 @@ def harvest(
             ingest_on_spark(session, sources, dataset, each, redaction=redaction)
     if as_json:
         write_stdout(added_json(output, rows))
-        return
-    note(added_text(output, rows))
+    else:
+        note(added_text(output, rows))
+    return sum(outcome == "failed" for _, outcome, *_ in rows)
 
 
 @app.command(cls=SqlCommand)

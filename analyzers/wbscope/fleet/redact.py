@@ -42,6 +42,7 @@ _KEPT_PATHS = re.compile(r"/dev/[a-z]{1,8}\d*(n\d+)?(p\d+)?|/(proc|sys|sys/fs/cg
 _PATH = re.compile(r"(?<![\w./])/[^\s\"',;)]*")
 _BDI = re.compile(r"\d{1,7}:\d{1,7}(-\w+)?|\(?unknown\)?")
 _NUMBER = re.compile(r"[-+]?[\d.]+([eE][-+]?\d+)?[kmgtKMGT%]?[iI]?[bBsS]?")
+_FIO_VERSION = re.compile(r"fio-[0-9.]{1,12}(-[0-9]{1,6}-g[0-9a-f]{5,40})?(-dirty)?")
 # Texts of events that name nobody; flags of a request, why writeback ran.
 _KEPT_COLUMNS = ("rwbs", "bdi")
 # What is known of these files is of the machine; others may say anything.
@@ -83,6 +84,10 @@ class Redaction:
         """What may be anything: as a whole."""
         known = _BDI.fullmatch(text) or _NUMBER.fullmatch(text) or not text
         return text if known else f"x-{self._hash('text', text)}"
+
+    def result(self, text: str) -> str:
+        """Of fio.json: its version stays, without which nobody knows the units of the numbers."""
+        return text if _FIO_VERSION.fullmatch(text) else self.text(text)
 
     def paths_in(self, text: str) -> str:
         """A text of a known form, with its paths hashed."""
@@ -151,6 +156,7 @@ class _Redacting:
         self._function("hashed_name", rule.name)
         self._function("hashed_path", rule.path)
         self._function("hashed_text", rule.text)
+        self._function("hashed_result", rule.result)
         run("BEGIN")
         self._drop_what_runs()
         for table, columns in self._tables():
@@ -219,7 +225,9 @@ def _function_of(table: str, column: str) -> str | None:
         return "hashed_name"
     if (table, column) in (("cgroup", "path"), ("sidecar_ls_files", "name"), ("bdi", "mount")):
         return "hashed_path"
-    if (table, column) == ("sidecar_fio", "value") or table == "guest":
+    if (table, column) == ("sidecar_fio", "value"):
+        return "hashed_result"
+    if table == "guest":
         return "hashed_text"
     if table.startswith("ev_") and column not in _KEPT_COLUMNS:
         return "hashed_text"  # bdis and numbers stay

@@ -43,7 +43,7 @@ def added_text(dataset: str, rows: Sequence[Row]) -> str:
     if known := _count(rows, "known"):
         told += f", {known} there already"
     if failed := _count(rows, "failed"):
-        told += f", {failed} could not be read (table ingest_errors)"
+        told += f", {failed} refused (table ingest_errors)"
     return told
 
 
