@@ -273,3 +273,24 @@ def test_source_that_grows_is_told(place: Place) -> None:
         said = messages.read()
     assert process.returncode == 0, said
     assert "changed while it was read" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["record --duration 1s", "record --recover", "doctor", "ingest {run} -o y",
+     "timeline {run} -o x", "open {run} --no-browser --wait 1ms"],
+)  # fmt: skip
+def test_without_proc(tmp_path: Path, place: Place, words: str) -> None:
+    """As in a bare chroot: no bug, and not the trace's fault."""
+    command = [wbscope_path(), *words.format(run=place.source).split()]
+    script = 'mount -t tmpfs none /proc || exit 99; exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *command],
+        cwd=tmp_path, env=dict(os.environ, WBSCOPE_CACHE_DIR=str(tmp_path / "cache")),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode in (1, 99):
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 5, done.stderr
+    told = "error[no-proc]: /proc: is not mounted\n  fix: sudo mount -t proc proc /proc\n"
+    assert done.stderr == told

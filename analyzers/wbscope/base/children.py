@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wbscope.base.procfiles import require_proc
+
 __all__ = ["dying_with_us", "file_word", "passed_text"]
 
 _PR_SET_PDEATHSIG = 1
@@ -50,7 +52,9 @@ def passed_text(text: str) -> Iterator[tuple[int, str]]:
     """A file in memory with this text: its descriptor, for pass_fds, and its name in a child.
 
     One with a name in a folder would stay there when we are killed.
+    Raises: SetupError without /proc.
     """
+    require_proc()
     fd = os.memfd_create("wbscope", os.MFD_CLOEXEC)
     try:
         data = memoryview(text.encode("utf-8"))

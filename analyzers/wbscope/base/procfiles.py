@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-__all__ = ["entries_of", "plain_path", "text_of"]
+from wbscope.base.errors import SetupError
+
+__all__ = ["entries_of", "plain_path", "require_proc", "text_of"]
 
 _ESCAPED = re.compile(r"\\([0-3][0-7]{2})")
+
+
+def require_proc() -> None:
+    """Raises: SetupError where it is not mounted, as in a bare chroot."""
+    if not os.path.exists("/proc/self/fd"):
+        raise SetupError("no-proc", "/proc", "is not mounted", fix="sudo mount -t proc proc /proc")
 
 
 def text_of(path: Path | str) -> str:

@@ -36,6 +36,11 @@ _FIX = "wbscope history add NEW.db RUN...    # makes one"
 # Another writer is waited for as long.
 _WAIT_SECONDS = 30.0
 _MOST_CHARACTERS = 200
+# Other errors of SQLite are the file's.
+_OF_THE_DISK = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
+)  # fmt: skip
 _TABLES = {
     "run": """CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -180,7 +185,8 @@ def _added(
 
 def _check_date(database: sqlite3.Connection, place: Place) -> None:
     """A commit has one date: with two its runs would be told under the first."""
-    told = database.execute("SELECT date FROM run WHERE commit_id = ? LIMIT 1", (place.commit,))
+    find = "SELECT date FROM run WHERE commit_id = ? LIMIT 1"
+    told = database.execute(find, (place.commit,)).fetchall()
     asked = place.date.astimezone(UTC).date().isoformat()
     for (text,) in told:
         there = text[: len(asked)]  # as it is stored, in UTC; a damaged one is told elsewhere
@@ -225,6 +231,7 @@ def _opened(path: Path, *, write: bool, wait_seconds: float) -> Iterator[sqlite3
         with closing(
             sqlite3.connect(uri, uri=True, timeout=wait_seconds, isolation_level=None)
         ) as database:
+            database.text_factory = _text
             # Before any statement reads what somebody may have put there.
             database.execute("PRAGMA trusted_schema = OFF")
             database.execute("PRAGMA foreign_keys = ON")
@@ -239,13 +246,23 @@ def _opened(path: Path, *, write: bool, wait_seconds: float) -> Iterator[sqlite3
                 database.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         raise _told(name, error, wait_seconds) from error
+    except UnicodeDecodeError as error:
+        raise _damaged(path, error) from error
+
+
+def _text(data: bytes) -> str:
+    """SQLite keeps any bytes as a text.  Raises: UnicodeDecodeError."""
+    return data.decode("utf-8")
 
 
 def _told(name: str, error: sqlite3.DatabaseError, wait_seconds: float) -> InputError | SetupError:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         told = f"is being written by another command, for more than {wait_seconds:g} s"
         return SetupError("busy-history", name, told, fix="try again")
-    if isinstance(error, sqlite3.OperationalError):
+    # Python's own errors have no code. A header can say that a file is not to be written.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    is_damaged = code == sqlite3.SQLITE_READONLY and os.access(name, os.W_OK)
+    if code in _OF_THE_DISK and not is_damaged:
         return SetupError("cannot-write", name, f"cannot be opened or written: {error}",
                           fix=f"ls -l {shlex.quote(name)}")  # fmt: skip
     return InputError("not-a-history", name, f"is no history: {error}", fix=_FIX)
@@ -326,9 +343,16 @@ def _metric_number(
 def _entries(path: Path, database: sqlite3.Connection) -> list[Entry]:
     try:
         return _read(database)
-    except (KeyError, TypeError, ValueError, AttributeError, WbscopeError) as error:
-        told = f"is not as it was written: {error}"
-        raise InputError("damaged-history", str(path), told, fix=_FIX) from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError,
+            WbscopeError) as error:  # fmt: skip
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    told = f"is not as it was written: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        told = f"has a text that is no UTF-8: {error.object[:40]!r}"
+    return InputError("damaged-history", str(path), told, fix=_FIX)
 
 
 def _read(database: sqlite3.Connection) -> list[Entry]:
@@ -336,11 +360,11 @@ def _read(database: sqlite3.Connection) -> list[Entry]:
         number: (Metric(name, unit, better_of(better, name), *more), str(definition))
         for number, name, unit, better, *more, definition in database.execute(
             "SELECT id, name, unit, better, meaning, source, not_across, definition FROM metric"
-        )
+        ).fetchall()  # a cursor that an error leaves open keeps the file locked
     }
     scalars: dict[int, Scalars] = {}
     definitions: dict[int, dict[str, str]] = {}
-    for number, key, value in database.execute("SELECT run, metric, value FROM value"):
+    for number, key, value in database.execute("SELECT run, metric, value FROM value").fetchall():
         metric, definition = metrics[key]
         if not (math.isfinite(value) and is_sane(value)):
             raise ValueError(f"{metric.name} is {value}")
@@ -351,19 +375,25 @@ def _read(database: sqlite3.Connection) -> list[Entry]:
     for number, source_id, name, commit, date, branch, session, *texts in database.execute(
         "SELECT id, source_id, name, commit_id, date, branch, session, fingerprint, zeros, warnings"
         " FROM run ORDER BY id"
-    ):
+    ).fetchall():
         facts, zeros, warnings = (json.loads(text) for text in texts)
         run = RunData(
             name=name,
             source_id=source_id,
             scalars=scalars.get(number, Scalars()),
-            zeros={str(family): float(none) for family, none in zeros.items()},
+            zeros={str(family): _number(none) for family, none in zeros.items()},
             fingerprint={key: _fact(fact) for key, fact in facts.items()},
             definitions=definitions.get(number, {}),
             warnings=tuple(Notice(str(slug), str(message)) for slug, message in warnings),
         )
         entries.append(Entry(run, Place(commit, parse_date("date", date), branch), session))
     return entries
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_sane(value):
+        raise ValueError(f"found {value!r}, wanted a number")
+    return float(value)
 
 
 def _fact(value: Any) -> str | int | float | None:

@@ -43,23 +43,28 @@ def sources_in(text: str) -> Iterator[str]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        yield folder  # reading it tells why
-        return
-    if not entries:
-        yield folder
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if is_run(entry.path):
+    """Without recursion: a stranger's folders may be thousands deep."""
+    left: list[os.DirEntry[str]] = []
+    while True:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+            left += [entry for entry in entries if not entry.name.startswith(".")]
+            if not entries:
+                yield folder
+        except OSError:
+            yield folder  # reading it tells why
+        folder = ""
+        while left and not folder:
+            entry = left.pop()
+            if entry.is_dir(follow_symlinks=False):
+                if is_run(entry.path):
+                    yield entry.path
+                elif not os.path.exists(os.path.join(entry.path, DATASET_MARK)):
+                    folder = entry.path
+            elif entry.name.endswith(ENDS) and entry.is_file():
                 yield entry.path
-            elif not os.path.exists(os.path.join(entry.path, DATASET_MARK)):
-                yield from _inside(entry.path)
-        elif entry.name.endswith(ENDS) and entry.is_file():
-            yield entry.path
+        if not folder:
+            return
 
 
 def is_run(folder: str) -> bool:

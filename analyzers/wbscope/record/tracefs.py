@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wbscope.base.errors import SetupError
-from wbscope.base.procfiles import plain_path
+from wbscope.base.procfiles import plain_path, require_proc
 
 __all__ = [
     "INSTANCE_PREFIX",
@@ -52,6 +52,7 @@ def mounted_tracefs(mounts: Path = _MOUNTS) -> Path | None:
 
 
 def _mounted(wanted: str, mounts: Path = _MOUNTS) -> list[Path]:
+    require_proc()
     found = []
     for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
         _, place, kind, *_ = line.split(" ")

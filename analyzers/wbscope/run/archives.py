@@ -30,6 +30,7 @@ __all__ = ["MOST_BYTES", "Budget", "is_archive", "unpack_tar", "unpacked"]
 
 MOST_BYTES = 16 << 30
 _MOST_MEMBERS = 20_000
+_MOST_FOLDERS = 100  # one in the other
 # Text of /proc shrinks to a 50th at most; a bomb to less than a 1000th.
 _MOST_RATIO = 200
 _FREE_BYTES = 64 << 20  # so much is no bomb, whatever the ratio
@@ -260,6 +261,9 @@ def _place(folder: Path, name: str, subject: str) -> Path:
     """Where a member goes: always below the folder."""
     parts = [part for part in PurePosixPath(name).parts if part != "."]
     bad = not name or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name
+    if len(parts) > _MOST_FOLDERS:
+        told = f"lies in {len(parts) - 1} folders, wanted fewer than {_MOST_FOLDERS}"
+        raise _refused(subject, f"{name[:40]}...", told)
     if bad or any(len(part.encode()) > 255 for part in parts):
         raise _refused(subject, name[:200], "has a name that leads out of the archive")
     return folder.joinpath(*parts)

@@ -218,3 +218,23 @@ def test_an_archive_that_is_cut_off(cli: Cli, place: Path, kind: str) -> None:
 @pytest.mark.parametrize("name", ["trace.dat", "ops.txt"])
 def test_what_is_no_archive(name: str) -> None:
     assert not is_archive(RUN / name)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize(("depth", "code"), [(90, 0), (100, 3), (2000, 3)])
+def test_folders_in_folders(cli: Cli, place: Path, kind: str, depth: int, code: int) -> None:
+    name, text = "d/" * depth + "ops.txt", b"stall 1 s\n"
+    if kind == "zip":
+        with zipfile.ZipFile("deep", "w") as packed:
+            packed.writestr(name, text)
+    else:
+        with tarfile.open("deep", "w") as archive:
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    ran = cli("compare", "deep", "--against", "old")
+    assert ran.code == code, ran.err
+    if code:
+        told = f"error[bad-archive]: deep:{name[:40]}...: lies in {depth} folders, wanted fewer"
+        assert ran.err.startswith(told), ran.err
+    assert left(place) == []
