@@ -20,17 +20,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError, UsageError, WbscopeError
 from wbscope.base.outputs import remove_private_folders
 from wbscope.base.units import seconds
 
-if TYPE_CHECKING:  # the list of verbs needs no database
-    import sqlite3
-
-__all__ = ["Running", "default_limit_ns", "hold", "running", "temp_bytes", "time_limit", "watching"]
+__all__ = [
+    "Running",
+    "default_limit_ns",
+    "hold",
+    "memory_limit",
+    "running",
+    "temp_bytes",
+    "temp_limit",
+    "time_limit",
+    "too_much_memory",
+    "too_much_temp",
+    "watching",
+]
 
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _INTERRUPTED = 130
@@ -54,8 +62,8 @@ _MEMORY_BYTES = 4 << 30
 class Running:
     """Something with limits that goes on now: a statement, or what a command does with it."""
 
-    def __init__(self, connection: sqlite3.Connection | None, limit_ns: int | None) -> None:
-        self.connection = connection
+    def __init__(self, interrupt: Callable[[], None] | None, limit_ns: int | None) -> None:
+        self.interrupt = interrupt
         self.limit_s = None if limit_ns is None else seconds(limit_ns)
         self.deadline = None if limit_ns is None else time.monotonic() + seconds(limit_ns)
         self.broken: WbscopeError | None = None
@@ -84,8 +92,7 @@ class _Watch:
 
     def __init__(self, on_forced: Callable[[WbscopeError], int]) -> None:
         self._on_forced = on_forced
-        self._temp_limit = _bytes(_TEMP, _TEMP_BYTES)
-        self._memory_limit = _bytes(_MEMORY, min(_MEMORY_BYTES, _physical_bytes() // 2))
+        self._temp_limit, self._memory_limit = temp_limit(), memory_limit()
         self.lock = threading.Lock()
         self.runs: list[Running] = []
         self.held = 0
@@ -127,7 +134,7 @@ class _Watch:
         # exceptions at once would leave things open.
         for run in self.runs if since > _FIRST_SECONDS else ():
             _interrupt(run)
-        if self.held and not any(run.connection for run in self.runs):
+        if self.held and not any(run.interrupt for run in self.runs):
             self._signalled_at = 0.0  # it was heard, and there is more to do than to end
         elif since > _GRACE_SECONDS:
             remove_private_folders()
@@ -152,16 +159,16 @@ class _Watch:
             elif (found := error or (run.too_late() if run.is_late() else None)) is not None:
                 run.broken, run.broken_at = found, time.monotonic()
                 _interrupt(run)
-                if run.connection is None:
+                if run.interrupt is None:
                     self._own_count += 1
                     _thread.interrupt_main()
 
     def _taken(self) -> WbscopeError | None:
         """What is beyond its limit, if anything is."""
-        if (used := temp_bytes()) > self._temp_limit:
-            return _too_much("temp-limit", "temporary space", used, _TEMP, self._temp_limit)
-        if (used := _resident_bytes()) > self._memory_limit:
-            return _too_much("memory-limit", "memory", used, _MEMORY, self._memory_limit)
+        if temp_bytes() > self._temp_limit:
+            return too_much_temp()
+        if _resident_bytes() > self._memory_limit:
+            return too_much_memory()
         return None
 
 
@@ -199,9 +206,9 @@ def hold() -> Iterator[None]:
 
 
 @contextmanager
-def running(connection: sqlite3.Connection | None, limit_ns: int | None) -> Iterator[Running]:
-    """A statement on this connection; the caller asks `broken` why it was stopped."""
-    run = Running(connection, limit_ns)
+def running(interrupt: Callable[[], None] | None, limit_ns: int | None) -> Iterator[Running]:
+    """A statement that `interrupt` stops; the caller asks `broken` why it was stopped."""
+    run = Running(interrupt, limit_ns)
     watch = _watch
     if watch is None:
         yield run
@@ -246,6 +253,26 @@ def default_limit_ns() -> int:
     return _number(_TIMEOUT, _TIMEOUT_SECONDS, "seconds") * 10**9
 
 
+def memory_limit() -> int:
+    """What a question may take of memory: $WBSCOPE_MEMORY_LIMIT, else as docs/formats.md says."""
+    return _number(_MEMORY, min(_MEMORY_BYTES, _physical_bytes() // 2), "bytes")
+
+
+def temp_limit() -> int:
+    """... of temporary space: $WBSCOPE_TEMP_LIMIT, else 4 GiB."""
+    return _number(_TEMP, _TEMP_BYTES, "bytes")
+
+
+def too_much_memory() -> QueryError:
+    """The error for that."""
+    return _too_much("memory-limit", "memory", _MEMORY, memory_limit())
+
+
+def too_much_temp() -> QueryError:
+    """The error for that."""
+    return _too_much("temp-limit", "temporary space", _TEMP, temp_limit())
+
+
 def temp_bytes() -> int:
     """What this process has in files without a name: SQLite's, mostly."""
     total = 0
@@ -259,9 +286,8 @@ def temp_bytes() -> int:
 
 
 def _interrupt(run: Running) -> None:
-    if run.connection is not None:
-        with contextlib.suppress(run.connection.Error):
-            run.connection.interrupt()
+    if run.interrupt is not None:
+        run.interrupt()
 
 
 def _resident_bytes() -> int:
@@ -274,10 +300,6 @@ def _resident_bytes() -> int:
 
 def _physical_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _bytes(name: str, default: int) -> int:
-    return _number(name, default, "bytes")
 
 
 def _number(name: str, default: int, unit: str) -> int:
@@ -293,11 +315,11 @@ def _number(name: str, default: int, unit: str) -> int:
     return int(text)
 
 
-def _too_much(slug: str, what: str, used: int, name: str, limit: int) -> WbscopeError:
+def _too_much(slug: str, what: str, name: str, limit: int) -> QueryError:
     return QueryError(
         slug,
         "sql",
-        f"the question took {used >> 20} MiB of {what}, at most {limit >> 20} MiB are allowed",
+        f"the question took more than the {limit >> 20} MiB of {what} that are allowed",
         effect="it was stopped",
         fix=Phrase(
             "ask for less (",

@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 import operator
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.filenames import starting_file
-from wbscope.base.smallfile import read_small
+from wbscope.base.smallfile import read_toml
 from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
 from wbscope.compare.fingerprint import FACTS
@@ -42,6 +41,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
 # Below this, nobody has runs enough.
 _LEAST_ALPHA = 0.0001
+# More than anybody records of one thing.
+_MOST_RUNS = 10_000
 CHECK = "check"
 _EXAMPLE = """\
 [metrics."throttle_summary.pause_p99_ns"]
@@ -155,7 +156,7 @@ class Policy:
 def read_policy(path: Path) -> Policy:
     """Read and check a policy; nothing in it is skipped silently."""
     try:
-        document = tomllib.loads(read_small(path).decode("utf-8"))
+        document = read_toml(path)
     except OSError as error:
         raise InputError(
             "no-policy",
@@ -163,7 +164,7 @@ def read_policy(path: Path) -> Policy:
             f"cannot be read: {error.strerror or error}",
             fix=starting_file(path, _EXAMPLE),
         ) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise _bad(path, f"is no TOML: {error}", 'margin = "5%"') from error
     return _policy(path, document)
 
@@ -338,10 +339,9 @@ def _required(path: Path, value: Any) -> tuple[str, ...]:
 
 def _count(path: Path, document: Mapping[str, Any], key: str, default: int, least: int) -> int:
     value = document.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _bad(
-            path, f"{key} is {value!r}, wanted a number of at least {least}", f"{key} = {default}"
-        )
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_RUNS:
+        told = f"{key} is {value!r}, wanted a number from {least} to {_MOST_RUNS}"
+        raise _bad(path, told, f"{key} = {default}", key)
     return value
 
 

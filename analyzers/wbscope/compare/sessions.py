@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from wbscope.base.result import Notice
 from wbscope.compare.rundata import RunData, Session
 from wbscope.run.strange import first_bytes
 from wbscope.stats.blocked import Block, blocked_shift
+from wbscope.stats.ranktest import smallest_p_of
 from wbscope.stats.sessionmeans import session_shift
 from wbscope.stats.shift import Scale, Shift
 
@@ -81,7 +81,7 @@ class Design:
 
     def smallest_p(self) -> float:
         """The least p that so many runs without ties can give."""
-        return min(1.0, 2 / math.prod(math.comb(n + m, n) for n, m in self.sizes))
+        return smallest_p_of(self.sizes)
 
     def blocks(self, side: Sequence[float], base: Sequence[float]) -> list[Block]:
         """The values of both sides, session by session.

@@ -4,17 +4,26 @@
 from __future__ import annotations
 
 import re
-import threading
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import QueryError
 from wbscope.base.nearest import nearest
+from wbscope.base.outputs import private_folder
 from wbscope.base.result import unique_names
-from wbscope.base.units import seconds
+from wbscope.base.watch import (
+    default_limit_ns,
+    memory_limit,
+    running,
+    temp_limit,
+    too_much_memory,
+    too_much_temp,
+)
 from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import losses_of, not_a_select, plain_value, tables_in, too_late
+from wbscope.fleet.fleetsql import losses_of, not_a_select, plain_value, tables_in
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
@@ -32,7 +41,7 @@ class DuckEngine:
     """A FleetEngine over the runs that have a manifest; each SELECT has its own connection."""
 
     def __init__(self, dataset: Dataset, limit_ns: int | None = None) -> None:
-        """`limit_ns` is what one SELECT may take.
+        """`limit_ns` is what one SELECT may take; without it there is the default.
 
         Raises: InputError for a dataset that cannot be read, ImportError without DuckDB.
         """
@@ -56,19 +65,16 @@ class DuckEngine:
         """
         self._check(sql)
         named = tables_in(sql, table_names(self._library)) if tables is None else tables
-        connection = self._duckdb.connect(":memory:")
-        try:
-            self._prepare(connection, named)
-            with self._limited(connection):
+        with self._limited() as connection:
+            try:
+                self._prepare(connection, named)
                 cursor = connection.execute(sql)
                 columns = unique_names([column[0] for column in cursor.description or ()])
                 return columns, [tuple(map(plain_value, row)) for row in cursor.fetchall()]
-        except self._duckdb.InterruptException as error:
-            raise too_late(self._limit_ns) from error
-        except self._duckdb.Error as error:
-            raise self._refused(error, named) from error
-        finally:
-            connection.close()
+            except (self._duckdb.InterruptException, self._duckdb.OutOfMemoryException):
+                raise
+            except self._duckdb.Error as error:
+                raise self._refused(error, named) from error
 
     def _check(self, sql: str) -> None:
         """QueryError unless it is one SELECT: what reads only."""
@@ -118,17 +124,33 @@ class DuckEngine:
         return f"CREATE VIEW {_name(table)} AS SELECT {', '.join(columns)} FROM {source}"
 
     @contextmanager
-    def _limited(self, connection: Any) -> Iterator[None]:
-        if self._limit_ns is None:
-            yield
-            return
-        timer = threading.Timer(seconds(self._limit_ns), connection.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+    def _limited(self) -> Iterator[Any]:
+        """A connection that signals and limits stop.
+
+        Raises: QueryError for a limit, KeyboardInterrupt for a signal.
+        """
+        # What does not fit into memory goes there; without a name DuckDB writes where it is run.
+        spilled = Path(tempfile.gettempdir()) / "wbscope-fleet"
+        with (
+            private_folder(spilled) as folder,
+            closing(self._duckdb.connect(":memory:")) as connection,
+            running(connection.interrupt, self._limit_ns or default_limit_ns()) as run,
+        ):
+            # The rest of what is allowed is Python's: rows that are fetched.
+            connection.execute(f"SET memory_limit = '{memory_limit() // 2} B'")
+            connection.execute(f"SET temp_directory = {_text(str(folder))}")
+            connection.execute(f"SET max_temp_directory_size = '{temp_limit()} B'")
+            try:
+                yield connection
+            except self._duckdb.InterruptException as error:
+                raise run.broken or KeyboardInterrupt from error
+            except self._duckdb.OutOfMemoryException as error:
+                is_temp = "max_temp_directory_size" in str(error)
+                raise (too_much_temp() if is_temp else too_much_memory()) from error
+            except RuntimeError as error:  # what DuckDB makes of a handler that raises
+                if str(error) != "Query interrupted":
+                    raise
+                raise run.broken or KeyboardInterrupt from error
 
     def _refused(self, error: Exception, named: Sequence[str]) -> QueryError:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -157,5 +179,8 @@ def _name(text: str) -> str:
 
 
 def _list(texts: Iterable[str]) -> str:
-    quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
-    return f"[{quoted}]"
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -11,6 +11,7 @@ from pathlib import Path
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
+from wbscope.base.watch import default_limit_ns
 from wbscope.fleet.cluster.hadoopfiles import files_of_session, is_uri
 from wbscope.fleet.dataset import open_dataset
 from wbscope.fleet.fleetsql import FleetEngine, contents
@@ -30,7 +31,9 @@ class Cluster:
 def fleet_engine(
     place: str, cluster: Cluster | None, limit_ns: int | None = None
 ) -> Iterator[FleetEngine]:
-    """An engine over the dataset for as long as it is needed; `limit_ns` for each SELECT.
+    """An engine over the dataset for as long as it is needed.
+
+    `limit_ns` is for each SELECT; without it there is the default ($WBSCOPE_TIMEOUT).
 
     `place` is a folder, or with a cluster a URI that Hadoop knows.
 
@@ -50,12 +53,12 @@ def fleet_engine(
 
     with spark_session(cluster.master, cluster.settings) as session:
         if dataset is not None:
-            yield SparkEngine(session, dataset, limit_ns)
+            yield SparkEngine(session, dataset, limit_ns or default_limit_ns())
             return
         from wbscope.fleet.cluster.hadoop_dataset import open_dataset_at
 
         remote = open_dataset_at(files_of_session(session), place, cluster.master)
-        yield SparkEngine(session, remote, limit_ns)
+        yield SparkEngine(session, remote, limit_ns or default_limit_ns())
 
 
 def fleet_contents(

@@ -109,7 +109,7 @@ def _files(intent: Path) -> Mapping[str, Any]:
     """It was whole when it got its name; one that is not is nobody's."""
     try:
         files = json.loads(intent.read_text(encoding="utf-8"))["files"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     return files if isinstance(files, dict) else {}
 

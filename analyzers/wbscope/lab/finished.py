@@ -120,7 +120,7 @@ def _matrix(folder: Path) -> tuple[str, Mapping[str, Any]]:
     try:
         text = read_small(folder / _MATRIX, _MOST_BYTES).decode("utf-8")
         return text, tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return "", {}
 
 
@@ -157,5 +157,5 @@ def _cell(folder: Path, cell: Mapping[str, Any], runs: Mapping[int, Path], wante
 def _why(folder: Path) -> str | None:
     try:
         return str(json.loads((folder / "why.json").read_text(encoding="utf-8"))["why"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from itertools import product
@@ -25,7 +24,7 @@ from typing import Any, NoReturn
 
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.filenames import starting_file
-from wbscope.base.smallfile import read_small
+from wbscope.base.smallfile import read_toml
 from wbscope.base.units import parse_duration, parse_kib
 from wbscope.lab.setup import Disk, Kernel, Setup
 from wbscope.record.settings import is_sysctl_name
@@ -42,7 +41,9 @@ _DISK_KEYS = ("at", "size", "filesystem", "bytes_per_s", "iops", "read_bytes_per
 _MERGED = ("sysctl", "cgroup")
 _FILESYSTEMS = ("ext4", "xfs", "btrfs", "none")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-MOST_RUNS, _MOST_CELLS = 1000, 10_000
+MOST_RUNS, _MOST_CELLS, _MOST_JOBS = 1000, 10_000, 100_000
+_MOST_KIB = 64 << 30  # a disk of 64 TiB
+_MOST_SECONDS = 7 * 24 * 3600
 _NS_PER_S = 10**9
 _GUEST_ONLY = ("memory", "cpus", "disk", "swap", "cgroup", "modules", "append", "programs")
 _EXAMPLES = {"metrics": "throttle_summary.*"}
@@ -96,16 +97,15 @@ class Matrix:
 def read_matrix(path: Path) -> Matrix:
     """Raises: InputError with the key that is wrong, what was wanted, and an example."""
     try:
-        document = tomllib.loads(read_small(path).decode("utf-8"))
+        document = read_toml(path)
     except OSError as error:
         raise InputError(
             "no-matrix", str(path), f"cannot be read: {error.strerror or error}",
             fix=starting_file(path, _EXAMPLE),
         ) from error  # fmt: skip
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        told = "found bytes that are no text" if isinstance(error, UnicodeDecodeError) else error
+    except ValueError as error:
         raise InputError(
-            "bad-matrix", str(path), f"is no TOML: {told}", fix="runs = 6    # NAME = VALUE"
+            "bad-matrix", str(path), f"is no TOML: {error}", fix="runs = 6    # NAME = VALUE"
         ) from error
     return _Reader(path).matrix(document)
 
@@ -129,7 +129,13 @@ class _Reader:
                 table = _merged(table, axes[axis][name])
             cells.append(Cell(chosen, self._setup(where, table)))
         runs = self._count(document, "runs", 1, most=MOST_RUNS)
+        if runs * len(cells) > _MOST_JOBS:
+            told = f"runs is {runs} of {len(cells)} cells, wanted {_MOST_JOBS} together at most"
+            self._fail(told, "runs = 6")
         limit = self._duration(document, "limit", "5m")
+        if limit > _MOST_SECONDS:
+            told = f"limit is {limit:g} s, wanted {_MOST_SECONDS} at most"
+            self._fail(told, 'limit = "5m"')
         self._texts("the matrix", document, "metrics")  # those that a report tells
         return Matrix(
             path=self._path,
@@ -329,9 +335,13 @@ class _Reader:
         if value == "0":
             return 0
         try:
-            return parse_kib(key, value)
+            size = parse_kib(key, value)
         except UsageError as error:
             self._fail(f"{where}: {key} = {value!r} {error.message}", f'{key} = "64M"')
+        if size > _MOST_KIB:
+            most = f"{_MOST_KIB >> 20}G"
+            self._fail(f"{where}: {key} = {value!r}, wanted {most} at most", f'{key} = "64M"')
+        return size
 
     def _duration(self, table: Mapping[str, Any], key: str, usual: str) -> float:
         value = self._text("the matrix", table, key, usual)

@@ -83,7 +83,7 @@ def read_kept(path: Path) -> Finished:
     document = json.loads(path.read_text(encoding="utf-8"))
     try:
         return _finished(path, document[_KEY], runs)
-    except (KeyError, TypeError, ValueError, AttributeError, WbscopeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, WbscopeError) as error:
         raise InputError(
             "no-lab", str(path), f"has no numbers of a lab: {error!r}",
             fix="wbscope lab report DIR --save results.json",

@@ -58,7 +58,7 @@ class Store:
         try:
             why = json.loads((self._failed(job) / _WHY).read_text(encoding="utf-8"))
             return str(why["why"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     @contextmanager
@@ -153,7 +153,7 @@ def read_lab(folder: Path) -> dict[str, Any]:
             if _CELL.fullmatch(cell["name"]) is None or not isinstance(cell["values"], dict):
                 raise ValueError("a cell without a name")
         return dict(lab)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = error.strerror if isinstance(error, OSError) else error
         raise InputError(
             "no-lab", str(folder), f"is no folder of a lab: {LAB_FILE}: {what}",

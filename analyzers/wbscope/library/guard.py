@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from wbscope.base.errors import QueryError
 from wbscope.base.watch import default_limit_ns, running
@@ -110,7 +110,12 @@ def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> It
 
     Raises: QueryError for a limit, KeyboardInterrupt for a signal.
     """
-    with running(connection, limit_ns or default_limit_ns()) as run:
+
+    def interrupt() -> None:
+        with suppress(connection.Error):  # it is closed
+            connection.interrupt()
+
+    with running(interrupt, limit_ns or default_limit_ns()) as run:
         connection.set_progress_handler(run.is_late, _STEPS)
         try:
             yield

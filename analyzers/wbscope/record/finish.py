@@ -327,7 +327,7 @@ def _plan_of(folder: Path) -> Plan:
             except PermissionError as error:
                 raise _foreign(folder, str(error.strerror)) from error
         target = path.with_name(Path(plan.target).name)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             "not-a-recording",
             str(folder),

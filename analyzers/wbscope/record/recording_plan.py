@@ -124,7 +124,7 @@ class Entry:
             content = json.loads(self.path.read_bytes().partition(b"\0")[0])
             plan = Plan.from_json(content["plan"])
             return plan, content["saved"], content.get("ours", plan.settings)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def remove(self) -> None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, erfc, sqrt
+from math import comb, erfc, prod, sqrt
+from sys import float_info
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +19,7 @@ __all__ = [
     "rank_order",
     "rank_test",
     "smallest_p",
+    "smallest_p_of",
     "step_of",
     "tail",
     "ways_of",
@@ -25,6 +28,8 @@ __all__ = [
 # The distribution is counted out while that takes no more additions: 50 + 50 runs with ties, 60 +
 # 60 without, 4 + 1000.  Beyond, both sides have many runs, and the normal approximation is as good.
 _MOST_ADDED = 4e7
+# With more runs on both sides the least p is none that a float can tell from 0.
+_MANY = 600
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,15 @@ def rank_order(values: ArrayLike) -> bytes:
 
 
 def smallest_p(n: int, m: int) -> float:
-    """The least p that n and m runs without ties can give."""
-    return min(1.0, 2 / comb(n + m, n))
+    """The least p that n and m runs without ties can give; above 0, however many there are."""
+    return smallest_p_of([(n, m)])
+
+
+def smallest_p_of(blocks: Sequence[tuple[int, int]]) -> float:
+    """... that blocks of so many runs a side can give together."""
+    if any(min(sizes) > _MANY for sizes in blocks):
+        return float_info.min
+    return min(1.0, max(2 / prod(comb(n + m, n) for n, m in blocks), float_info.min))
 
 
 def tail(n: int, m: int, u: int) -> float:

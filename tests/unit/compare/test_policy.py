@@ -32,6 +32,28 @@ better = "higher"
 """
 
 
+@pytest.mark.parametrize("key", ["expect_runs", "min_runs", "drop_first"])
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("2147483647", "is 2147483647, wanted a number from"),
+        ("10001", "is 10001, wanted a number from"),
+        ("9223372036854775808", "is a whole number of more than 64 bits"),
+        ("0x" + "f" * 5000, "is a whole number of more than 64 bits"),
+        ("9" * 5000, "a number has thousands of digits"),
+        ("-1", "is -1, wanted a number from"),
+        ("1e3", "is 1000.0, wanted a number from"),
+    ],
+)  # fmt: skip
+def test_numbers_that_nobody_means(tmp_path: Path, key: str, number: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        _policy(tmp_path, f'{key} = {number}\n[metrics."a.b_ns"]\nmargin = "5%"\n')
+    assert told in caught.value.message
+    assert caught.value.at in (key, None)
+    assert caught.value.fix
+    assert _policy(tmp_path, f'{key} = 10000\n[metrics."a.b_ns"]\nmargin = "5%"\n')
+
+
 def _policy(path: Path, text: str) -> Policy:
     path = path / "gate.toml"
     path.write_text(text)
