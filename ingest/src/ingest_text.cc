@@ -345,6 +345,7 @@ void write_tables(Database& db, RunWriter& run, DatabaseSink& sink, const TextFa
   for (const auto& [cpu, gaps] : sink.gaps()) run.lost_events(cpu, 0, gaps);
   run.meta("lost_gaps_count", static_cast<std::int64_t>(sink.gaps_count()));
   run.meta("lost_events_count", static_cast<std::int64_t>(sink.lost_known()));
+  if (facts.elided > 0) run.meta("elided_lines_count", static_cast<std::int64_t>(facts.elided));
   run.meta("events_count", static_cast<std::int64_t>(writer.counted()));
   run.meta("loaded_count", static_cast<std::int64_t>(sum(totals.loaded)));
   if (facts.has_time && sink.first_ts() <= sink.last_ts()) {

@@ -41,6 +41,8 @@ FROM (
     UNION ALL SELECT 'record_problems', 'array', '$.problems'
     UNION ALL SELECT 'command_exit_code', 'integer', '$.command_exit_code'
     UNION ALL SELECT 'command_signal', 'integer', '$.command_signal'
+    UNION ALL SELECT 'record_started_ts', 'integer', '$.started_ts_ns'
+    UNION ALL SELECT 'record_ended_ts', 'integer', '$.ended_ts_ns'
     UNION ALL SELECT 'hz', 'integer', '$.machine.hz'
   ) AS w
   WHERE json_type(d.document, w.path) = w.type

@@ -37,6 +37,22 @@ bool has_control(std::string_view text) noexcept {
   });
 }
 
+// A line that stands for others: dots, or "snip", in brackets or not, behind marks of quotation.
+bool is_elision(std::string_view text) {
+  constexpr std::string_view kMarks = " \t\r>|[](){}<-=~*#_:";
+  std::string words;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("\u2026")) {
+      words += "..";
+      at += 2;
+    } else if (kMarks.find(text[at]) == kNpos) {
+      words += static_cast<char>(std::tolower(static_cast<unsigned char>(text[at])));
+    }
+  }
+  if (words.starts_with("snip")) return words == "snip" || words == "snipped";
+  return words.size() >= 2 && words.find_first_not_of('.') == kNpos;
+}
+
 // trace_marker, trace_printk and trace_marker_raw.
 bool is_marker(const LineHead& head) noexcept {
   if (!head.system.empty() && head.system != "ftrace") return false;
@@ -289,11 +305,15 @@ void TextReader::read_line(std::string_view text) {
   }
   auto head = parse_line_head(text);
   if (!head) {
-    if (facts_.style == TextStyle::kLog) {
-      if (!read_log(text)) ++facts_.other;
-    } else if (is_continuation(text)) {
+    if (facts_.style != TextStyle::kLog && is_continuation(text)) {
       ++facts_.continuations;
-    } else if (!extend_marker(text) && !read_log(text)) {
+    } else if ((facts_.style != TextStyle::kLog && extend_marker(text)) || read_log(text)) {
+      return;
+    } else if (is_elision(text)) {
+      ++facts_.elided;
+    } else if (facts_.style == TextStyle::kLog) {
+      ++facts_.other;
+    } else {
       misread(text);
     }
     return;

@@ -34,6 +34,7 @@ struct TextFacts {
   std::uint64_t noise = 0;              // lines not understood that are no text either
   std::uint64_t first_noise = 0;        // line number
   std::uint64_t other = 0;              // lines of a kernel log that are no event
+  std::uint64_t elided = 0;  // marks of lines left out: "...", "[...]", "<snip>"
   std::uint64_t not_understood = 0;
   std::uint64_t first_not_understood = 0;  // line number
   std::string not_understood_text;

@@ -160,6 +160,24 @@ TEST(TextReader, LostEventsAreBeforeTheNextRecordOfTheirCpu) {
   EXPECT_EQ(sink.gaps, (std::vector<std::string>{"2000000000 1 3", "2000000000 0 ?"}));
 }
 
+TEST(TextReader, MarksOfLinesLeftOutAreCounted) {
+  const auto elided = [](const std::string& mark) {
+    NotingSink sink;
+    const References references("");
+    TextReader reader(references, sink, "");
+    for (const std::string& line : {std::string("d-1 [001] 1.0: e: a=1"), mark}) reader.line(line);
+    reader.finish();
+    return std::pair(reader.facts().elided, reader.facts().not_understood);
+  };
+  for (const char* mark : {"...", "  ....", "[...]", "(...)", "> ...", "<snip>", "--- snip ---",
+                           "[..]", "[ \u2026 ]"}) {
+    EXPECT_EQ(elided(mark), (std::pair<std::uint64_t, std::uint64_t>(1, 0))) << mark;
+  }
+  for (const char* text : {".", "and so on ...", "snippet", "---", "d-1 ... e"}) {
+    EXPECT_EQ(elided(text), (std::pair<std::uint64_t, std::uint64_t>(0, 1))) << text;
+  }
+}
+
 TEST(LineHead, NumbersThatDoNotFitAreNoHead) {
   EXPECT_FALSE(parse_line_head("d-99999999999 [000] 1.0: e: a"));
   EXPECT_FALSE(parse_line_head("d-1 [99999999999] 1.0: e: a"));
