@@ -7,7 +7,9 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} in direct reclaim[, more than the
---   {throttled_ns} of throttling].
+--   {throttled_ns} of throttling][; {skipped_ratio} of the pages that it looked
+--   at are of zones that it may not take from][; compaction ran meanwhile
+--   ({compaction:raw}), and some of that time may be its].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_reclaim);
 --   throttled_ns = sum(total_ns, kind=throttle)
 -- @advice    [Let kswapd begin {earlier:raw}.][kswapd begins early already
@@ -20,13 +22,16 @@
 --   zone from one watermark to the next.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_dirty_setting, wb_bounds, wb_rule,
---   wb_kernel
+--   wb_kernel, raw_mm_vmscan_lru_isolate, raw_event_counts
 -- @events    vmscan:mm_vmscan_direct_reclaim_begin
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
 -- @column    throttled_ns INTEGER time that tasks were throttled; NULL = that
 --   was more
+-- @column    skipped_ratio REAL share of nr_skipped in what lru_isolate
+--   scanned, where that is most; NULL = less, or not recorded
+-- @column    compaction TEXT events of compaction; NULL = none was recorded
 -- @column    watermark_scale_factor INTEGER setting now; NULL = not known
 -- @column    proposed_factor INTEGER ten times that, 300 at most; NULL = it is
 --   as high already, or the kernel has none (before 4.6)
@@ -59,6 +64,24 @@ WITH
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_kernel AS k
   ),
+  beside AS (
+    SELECT
+      CASE WHEN i.skipped >= v.most_ratio * i.scanned
+        THEN 1.0 * i.skipped / i.scanned
+      END AS skipped_ratio,
+      (
+        SELECT sum(c.count) || ' events of mm_compaction_*'
+        FROM raw_event_counts AS c
+        WHERE c.event GLOB '*mm_compaction_*'
+        HAVING sum(c.count) > 0
+      ) AS compaction
+    FROM (
+      SELECT total(s.nr_skipped) AS skipped, total(s.nr_scanned) AS scanned
+      FROM raw_mm_vmscan_lru_isolate AS s
+    ) AS i
+    CROSS JOIN wb_rule AS v
+    WHERE i.scanned >= 0
+  ),
   advised AS (
     SELECT
       c.watermark_scale_factor,
@@ -67,6 +90,9 @@ WITH
       CASE WHEN c.is_high THEN c.watermark_scale_factor END AS high_factor,
       CASE c.is_old WHEN 1 THEN c.release END AS old_release
     FROM scale AS c
+    -- No watermark makes room in the zone that is short, nor compacts.
+    CROSS JOIN beside AS o
+    WHERE o.skipped_ratio IS NULL AND o.compaction IS NULL
   )
 SELECT
   t.cost_task_ns,
@@ -78,6 +104,8 @@ SELECT
   t.tasks,
   CASE WHEN h.dur > 0 AND h.dur < t.cost_task_ns THEN h.dur END
     AS throttled_ns,
+  z.skipped_ratio,
+  z.compaction,
   s.watermark_scale_factor,
   s.factor AS proposed_factor,
   0.01 * s.factor AS proposed_percent,
@@ -89,7 +117,8 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN advised AS s
+CROSS JOIN beside AS z
+LEFT JOIN advised AS s ON 1 = 1
 CROSS JOIN throttled AS h
 WHERE t.finding = 'direct_reclaim' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

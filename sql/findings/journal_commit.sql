@@ -29,11 +29,14 @@
 --   {limit_bytes} is low already: let what calls fsync() call it less often, or
 --   give it a file system of its own.][No limit helps where no more than
 --   {little_bytes} are dirty: let what calls fsync() call it less often, or
---   give it a file system of its own.][Lower the limit to {untold_bytes} if it
---   is higher, which is not known here: less can then be queued before a
---   commit.][Let less gather for {other_bdi} alone, by a lower max_ratio (from
---   6.2 on also strict_limit): vm.dirty_bytes would hold up the writers of
---   other disks.]
+--   give it a file system of its own.][No limit helps, and who made the journal
+--   of {unasked_bdi} commit was not recorded: wbscope record --profile deep
+--   tells whether somebody calls fsync, or it is the timer.][Lower the limit to
+--   {untold_bytes} if it is higher, which is not known here: less can then be
+--   queued before a commit.][No lower limit: {iops_bdi} writes requests of
+--   {request_bytes}, and the less is dirty the fewer of them merge.][Let less
+--   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
+--   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -67,12 +70,17 @@
 -- @column    timed_bdi TEXT the device, where no lower limit helps and nobody
 --   called fsync; NULL = somebody did, or such calls were not recorded
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
---   and somebody may have called fsync
+--   and somebody called fsync
 -- @column    little_bytes INTEGER most that was dirty, where a limit that low
 --   changes nothing, likewise
+-- @column    unasked_bdi TEXT the device, where no limit helps and calls of
+--   fsync were not recorded
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
 -- @column    other_bdi TEXT the device, where others wrote, too
+-- @column    iops_bdi TEXT the device, where its writes are so small that a
+--   lower limit would make it write less
+-- @column    request_bytes REAL mean size of its writes then
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -100,10 +108,16 @@ SELECT
     WHEN y.is_asked = 0 AND coalesce(p.limit_bytes, p.little_bytes) IS NOT NULL
       THEN t.bdi
   END AS timed_bdi,
-  CASE WHEN coalesce(y.is_asked, 1) = 1 THEN p.limit_bytes END AS limit_bytes,
-  CASE WHEN coalesce(y.is_asked, 1) = 1 THEN p.little_bytes END AS little_bytes,
+  CASE WHEN y.is_asked = 1 THEN p.limit_bytes END AS limit_bytes,
+  CASE WHEN y.is_asked = 1 THEN p.little_bytes END AS little_bytes,
+  CASE
+    WHEN y.is_asked IS NULL AND coalesce(p.limit_bytes, p.little_bytes) > 0
+      THEN t.bdi
+  END AS unasked_bdi,
   p.untold_bytes,
   p.other_bdi,
+  CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
+  p.request_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,

@@ -13,18 +13,18 @@
 --   waited {held_ns} until no more was dirty than it lets][{tasks} waited
 --   {before_ns} until no more was dirty than the limit lets, which was lowered
 --   before this part][, and one write was held for
---   {call_least:raw}{call_max_ns}].
+--   {call_part_ns} of that].
 -- @evidence  limit_changes: from_bytes = max(from_bytes); to_bytes =
 --   max(to_bytes); after_ns = max(after_ns); dirty_bytes = max(dirty_bytes);
 --   low_bytes = min(low_bytes); high_bytes = max(high_bytes); changes_count =
 --   count(ts)
 -- @evidence  lost_time: held_ns = sum(total_ns, finding=limit_changed);
---   before_ns = sum(total_ns, finding=limit_changed); call_max_ns =
---   max(call_max_ns, finding=limit_changed)
+--   before_ns = sum(total_ns, finding=limit_changed); call_part_ns =
+--   max(call_part_max_ns, finding=limit_changed)
 -- @advice    [Change limits while little is dirty, such as behind a sync: with
 --   {to_bytes} from the start nobody had waited for what the old limit let
 --   gather.]
--- @needs     wb_limit_change, wb_loss_total, wb_watched, wb_bounds, wb_rule,
+-- @needs     wb_limit_change, wb_loss_total, wb_bounds, wb_rule,
 --   wb_units
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -33,10 +33,8 @@
 -- @column    held_ns INTEGER the same time; NULL = nobody
 -- @column    before_ns INTEGER the same time, of a part that begins behind the
 --   change; then held_ns is NULL
--- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up, of those that were held up longest so
--- @column    call_least TEXT at least, where writes were not recorded; else
---   empty
+-- @column    call_part_ns INTEGER longest that one call of
+--   balance_dirty_pages() was held up for this reason
 -- @column    changes_count INTEGER changes; NULL = one
 -- @column    from_bytes INTEGER limit before; NULL = several changes
 -- @column    to_bytes INTEGER limit behind; NULL likewise
@@ -70,8 +68,7 @@ SELECT
   t.tasks,
   CASE WHEN c.changes_count > 0 THEN t.cost_task_ns END AS held_ns,
   CASE WHEN c.changes_count IS NULL THEN t.cost_task_ns END AS before_ns,
-  t.call_max_ns,
-  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
+  t.call_part_ns,
   CASE WHEN c.changes_count > 1 THEN c.changes_count END AS changes_count,
   CASE WHEN c.changes_count = 1 THEN c.from_bytes END AS from_bytes,
   CASE WHEN c.changes_count = 1 THEN c.to_bytes END AS to_bytes,
@@ -82,7 +79,6 @@ SELECT
   t.first_ts,
   t.last_ts
 FROM wb_rule AS v
-CROSS JOIN wb_watched AS o
 LEFT JOIN counted AS c ON 1 = 1
 LEFT JOIN wb_loss_total AS t ON t.finding = 'limit_changed'
 WHERE c.changes_count > 0 OR t.cost_task_ns >= v.loss_least_ns

@@ -26,9 +26,11 @@
 -- @advice    [Lower the limit to {worth_bytes}, what {bdi} writes in two
 --   seconds, and let the flusher start at what it writes in half a
 --   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
---   counts some pages by itself, the kernel keeps no lower one.][Let less
---   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
---   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
+--   counts some pages by itself, the kernel keeps no lower one.][No lower
+--   limit: {iops_bdi} writes requests of {request_bytes}, and the less is dirty
+--   the fewer of them merge.][Let less gather for {other_bdi} alone, by a lower
+--   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold up the
+--   writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -72,6 +74,9 @@
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    other_bdi TEXT the device, where others wrote, too
+-- @column    iops_bdi TEXT the device, where its writes are so small that a
+--   lower limit would make it write less
+-- @column    request_bytes REAL mean size of its writes then
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER as dirty_bytes
@@ -124,6 +129,8 @@ SELECT
   w.floor_bytes,
   w.background_bytes,
   w.other_bdi,
+  CASE WHEN w.request_bytes > 0 THEN w.bdi END AS iops_bdi,
+  w.request_bytes,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,

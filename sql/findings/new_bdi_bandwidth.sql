@@ -10,9 +10,9 @@
 -- @sentence  {tasks} waited {cost_task_ns} in the first seconds of writing to
 --   {bdi}, when the kernel took it for a disk of {believed_bytes_per_s}; it
 --   writes {disk_bytes_per_s}[, and one write was held for
---   {call_least:raw}{call_max_ns}].
+--   {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
---   finding=new_bdi_bandwidth, bdi={bdi}); call_max_ns = max(call_max_ns,
+--   finding=new_bdi_bandwidth, bdi={bdi}); call_part_ns = max(call_part_max_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi})
 -- @evidence  disk_rates: believed_bytes_per_s = max(believed_bytes_per_s,
 --   bdi={bdi})
@@ -29,7 +29,7 @@
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
 -- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
---   wb_dirty_extent, wb_watched, wb_rule, wb_kernel
+--   wb_dirty_extent, wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -40,10 +40,8 @@
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
 --   disk_rates that of the whole run
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
--- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up, of those that were held up longest so
--- @column    call_least TEXT at least, where writes were not recorded; else
---   empty
+-- @column    call_part_ns INTEGER longest that one call of
+--   balance_dirty_pages() was held up for this reason
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not,
@@ -85,8 +83,7 @@ SELECT
   t.bdi,
   e.bytes_per_s AS believed_bytes_per_s,
   d.disk_bytes_per_s,
-  t.call_max_ns,
-  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
+  t.call_part_ns,
   r.max_percent,
   CASE WHEN r.has_strict THEN 1 END AS strict,
   CASE WHEN r.has_strict THEN 0 END AS lax,
@@ -95,7 +92,6 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_watched AS o
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN believed AS e ON e.bdi = t.bdi
 LEFT JOIN ratio AS r ON r.bdi = t.bdi

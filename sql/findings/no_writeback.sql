@@ -2,15 +2,15 @@
 -- @finding   no_writeback
 -- @title     Writers wait and nothing is written
 -- @summary   Tasks were throttled while no page was under writeback and their
---   device had no request: nobody had started to write. Only where that was
---   most of the time that they were throttled: less is the moment before the
---   flusher wakes.
+--   device had no request; or, where requests were not recorded, no page was
+--   written all the time, by nr_written, or by flushers that began and ended
+--   without a page. Only where that was most of the time that they were
+--   throttled: less is the moment before the flusher wakes.
 -- @when      no_writeback
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} while nothing was written to {bdi}:
---   no page was under writeback and the disk had no request, for
---   {share_ratio} of the time that its writers were held up.
+--   {proof:raw}, for {share_ratio} of the time that its writers were held up.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=no_writeback,
 --   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
 --   sum(total_ns, kind=throttle, bdi={bdi})
@@ -22,15 +22,18 @@
 -- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = {lax:raw}
 -- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule, wb_kernel
--- @events    writeback:balance_dirty_pages, writeback:global_dirty_state,
---   block:block_rq_issue
+-- @needs     wb_loss, wb_loss_total, wb_unwritten, wb_bounds, wb_rule,
+--   wb_kernel
+-- @events    writeback:balance_dirty_pages
+-- @optional  writeback:global_dirty_state, block:block_rq_issue,
+--   writeback:writeback_written
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    strict_bdi TEXT the same; NULL = it was not over a strict limit,
 --   or the kernel has no file to change that, from 6.2 on
 -- @column    lax INTEGER 0, where it is to be set
+-- @column    proof TEXT what shows it
 -- @column    share_ratio REAL share of the time that its writers were held up
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
@@ -54,6 +57,14 @@ SELECT
   CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN t.bdi END
     AS strict_bdi,
   CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
+  CASE
+    WHEN t.device_ratio IS NOT NULL
+      THEN 'no page was under writeback and the disk had no request'
+    WHEN o.runs_count IS NULL
+      THEN 'no page was under writeback, and nr_written stood still'
+    ELSE 'its flushers began and ended ' || o.runs_count
+      || ' times without a page'
+  END AS proof,
   1.0 * t.cost_task_ns / h.dur AS share_ratio,
   t.first_ts,
   t.last_ts
@@ -61,6 +72,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_kernel AS k
 JOIN held AS h ON h.bdi = t.bdi
+LEFT JOIN wb_unwritten AS o ON o.bdi = t.bdi
 WHERE t.finding = 'no_writeback'
   AND t.cost_task_ns >= v.loss_least_ns
   AND t.cost_task_ns >= v.most_ratio * h.dur

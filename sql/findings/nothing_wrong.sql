@@ -2,33 +2,46 @@
 -- @finding   nothing_wrong
 -- @title     Nothing is wrong
 -- @summary   No other finding is more than a note. The rule always has a row,
---   which is shown only then. It is about dirty throttling alone where other
---   waits took half a second or more, or could not be seen: without
---   sched_switch and system calls it is inferred. A part of the time with a
---   piece of a write that was held for half a second or more in all is never
---   called healthy.
+--   which is shown only then. It is an all-clear only where the run shows it:
+--   no task was asleep for more than a fifth of its life in known waits, or its
+--   device had requests for most of that time; sleeps of tasks were recorded,
+--   or PSI tells that tasks hardly waited; and the run is whole: no lost
+--   events, no marks of lines left out, and, where no recorder tells when it
+--   began and ended, 2 s and, of a text, 100 records. Else it is a note that
+--   says what is known and what is missing. It is about dirty throttling alone
+--   where other waits took half a second or more, or only PSI tells of them. A
+--   part of the time with a piece of a write that was held for half a second or
+--   more in all is never called healthy.
 -- @severity  ok
 -- @confidence measured
 -- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty,
 --   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up by dirty
 --   throttling for {held_ns}, no write for longer than {longest_ns}][; other
---   waits took {other_ns}]{unseen:raw}.
+--   waits took {other_ns}][; {task} was asleep for {asleep_ratio} of the
+--   {life_ns} that it was seen][, and nothing shows that {asleep_bdi} was busy
+--   all that time][; by PSI, tasks waited for {resource:raw} for a fifth of the
+--   time or more][; {disk} was busy nearly all the time][; by PSI, a task was
+--   ready and had no {cpu:raw} for half of the time or more][;
+--   {excerpt:raw}]{unseen:raw}.
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
---   max(whole_call_max_ns, kind=throttle); other_ns =
+--   max(whole_call_max_ns, kind=throttle); life_ns = max(life_ns, tid={tid});
+--   asleep_ratio = max(asleep_ratio, tid={tid}); other_ns =
 --   sum(total_ns) - sum(total_ns, kind=throttle) - sum(total_ns,
 --   finding=flusher_waits_journal)
--- @needs     wb_loss, wb_watched, wb_wait_before, wb_dirty_extent, wb_bounds,
---   wb_params, wb_rule, raw_meta
+-- @advice    [Record what is missing: {command:raw}.]
+-- @needs     wb_loss, wb_asleep, wb_watched, wb_wait_before, wb_dirty_extent,
+--   wb_pressure_sample, wb_block_sample, wb_trace, wb_bounds, wb_params,
+--   wb_rule, raw_lost_events, raw_meta
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
 -- @column    severity TEXT ok; note = no all-clear
 -- @column    title TEXT what that is then, or what it is about; NULL = nothing
 --   is wrong
 -- @column    confidence TEXT inferred of less time than a call that is felt
---   takes, of a file that lacks what began before, and without events of other
---   waits
+--   takes, of a file that lacks what began before, and where only PSI tells of
+--   other waits; cannot tell without an all-clear
 -- @column    lead TEXT that nothing is wrong, or that it cannot be said
 -- @column    calm TEXT that throttling held up no write, or none that it did
 --   not before; empty where it held up any: other waits have findings of their
@@ -38,8 +51,22 @@
 --   was held up, by one or more waits that began in the time of interest
 -- @column    other_ns INTEGER time that tasks lost in other waits; NULL = that
 --   is little, or not known
+-- @column    task TEXT that was asleep for more than a fifth of its life while
+--   nothing shows that its device was busy; NULL = none
+-- @column    tid INTEGER its number
+-- @column    asleep_bdi TEXT that device; NULL = not known
+-- @column    asleep_ratio REAL share of its life
+-- @column    life_ns INTEGER how long it was seen
+-- @column    resource TEXT I/O or memory, which tasks waited for by PSI, where
+--   sleeps were not recorded; NULL = hardly, or not recorded
+-- @column    disk TEXT that was busy nearly all the time, where neither sleeps
+--   nor PSI were recorded; NULL = none
+-- @column    cpu TEXT CPU, where PSI tells that a task had none for most of the
+--   time; NULL = for less, or not recorded
+-- @column    excerpt TEXT what is missing of the run; NULL = nothing
 -- @column    unseen TEXT that other waits were not recorded; empty where they
 --   were
+-- @column    command TEXT what records the rest; NULL with an all-clear
 -- @column    part TEXT that only a part was looked at, or little time; empty
 --   for the whole
 -- @column    dirty_max_bytes INTEGER most that was dirty
@@ -103,44 +130,170 @@ WITH
     CROSS JOIN summed AS e
     CROSS JOIN wb_rule AS v
   ),
-  length AS (
-    SELECT min(b.end_ts, b.last_ts) - b.start_ts < v.long_call_ns AS is_short
-    FROM wb_bounds AS b
+  asleep AS (
+    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
+    FROM wb_asleep AS a
     CROSS JOIN wb_rule AS v
+    WHERE a.asleep_ratio > v.held_least_ratio
+      AND a.asleep_ns >= v.loss_least_ns
+      AND coalesce(a.busy_ratio, 0) < v.most_ratio
+    ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
+    LIMIT 1
+  ),
+  pressed AS (
+    SELECT
+      p.resource,
+      sum(p.some_ns) AS some_ns,
+      1.0 * sum(p.some_ns) / sum(p.dur_ns) AS ratio
+    FROM wb_pressure_sample AS p
+    GROUP BY p.resource
+  ),
+  pressure AS (
+    SELECT
+      CASE p.resource WHEN 'io' THEN 'I/O' ELSE p.resource END AS resource,
+      p.some_ns
+    FROM pressed AS p
+    CROSS JOIN wb_rule AS v
+    WHERE p.resource <> 'cpu' AND p.ratio >= v.held_least_ratio
+    ORDER BY p.some_ns DESC
+    LIMIT 1
+  ),
+  busy AS (
+    SELECT d.device, max(d.ratio) AS ratio
+    FROM (
+      SELECT
+        coalesce(s.device, s.disk) AS device,
+        1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
+      FROM wb_block_sample AS s
+      GROUP BY s.disk
+    ) AS d
+    CROSS JOIN wb_rule AS v
+    WHERE d.ratio >= v.busy_ratio
+  ),
+  told AS (
+    SELECT
+      max(CASE m.key WHEN 'format' THEN m.value GLOB '* text' END) AS is_text,
+      max(CASE m.key WHEN 'loaded_count' THEN m.value END) AS records_count,
+      max(CASE m.key WHEN 'elided_lines_count' THEN m.value END)
+        AS elided_count,
+      max(CASE m.key WHEN 'record_ended' THEN m.value END) AS ended
+    FROM raw_meta AS m
+  ),
+  doubt AS (
+    SELECT
+      a.tid,
+      coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS task,
+      a.bdi,
+      a.asleep_ratio,
+      a.life_ns,
+      CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
+      CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
+        THEN d.device
+      END AS disk,
+      (
+        SELECT 'CPU' FROM pressed AS c
+        WHERE c.resource = 'cpu' AND c.ratio >= v.most_ratio
+      ) AS cpu,
+      CASE
+        WHEN t.elided_count > 0 THEN 'lines were left out of the text ('
+          || t.elided_count || CASE t.elided_count WHEN 1 THEN ' mark)'
+            ELSE ' marks)' END
+        WHEN t.ended IS NULL AND t.is_text = 1
+          AND t.records_count < v.excerpt_least_count
+          THEN 'a text of ' || t.records_count || CASE t.records_count
+            WHEN 1 THEN ' record may be' ELSE ' records may be' END
+            || ' an excerpt'
+        WHEN t.ended IS NULL AND o.last_ts - o.first_ts < v.excerpt_least_ns
+          THEN 'the trace is shorter than 2 s'
+        WHEN EXISTS (SELECT 1 FROM raw_lost_events) THEN 'events were lost'
+      END AS excerpt,
+      w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed) AS is_unseen
+    FROM wb_trace AS o
+    CROSS JOIN wb_watched AS w
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN told AS t
+    LEFT JOIN asleep AS a ON 1 = 1
+    LEFT JOIN pressure AS p ON 1 = 1
+    LEFT JOIN busy AS d ON d.ratio IS NOT NULL
+  ),
+  length AS (
+    SELECT
+      CASE
+        WHEN p.t0_ns IS NULL AND p.t1_ns IS NULL THEN o.run_ns
+        ELSE min(b.end_ts, b.last_ts) - b.start_ts
+      END < v.long_call_ns AS is_short
+    FROM wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    CROSS JOIN wb_trace AS o
+    CROSS JOIN wb_rule AS v
+  ),
+  judged AS (
+    SELECT
+      k.*,
+      d.*,
+      CASE
+        WHEN k.is_piece THEN 'piece'
+        WHEN d.excerpt IS NOT NULL THEN 'excerpt'
+        WHEN d.task IS NOT NULL THEN 'asleep'
+        WHEN d.resource IS NOT NULL OR d.disk IS NOT NULL THEN 'other'
+        WHEN d.is_unseen THEN 'unseen'
+      END AS doubt
+    FROM known AS k
+    CROSS JOIN doubt AS d
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
-  CASE WHEN k.is_piece THEN 'note' ELSE 'ok' END AS severity,
+  CASE WHEN j.doubt IS NULL THEN 'ok' ELSE 'note' END AS severity,
   CASE
-    WHEN k.is_piece THEN 'A part with a piece of a long write'
-    WHEN k.other_ns > 0 OR NOT k.is_watched
+    WHEN j.doubt = 'piece' THEN 'A part with a piece of a long write'
+    WHEN j.doubt = 'excerpt' THEN 'Too little to tell whether anything is wrong'
+    WHEN j.doubt = 'asleep' THEN 'Whether anything is wrong cannot be told'
+    WHEN j.doubt = 'other'
+      THEN 'Tasks waited, and what for was not recorded'
+    WHEN j.doubt = 'unseen'
+      THEN 'No fault in dirty throttling; other waits were not recorded'
+    WHEN j.other_ns > 0 OR NOT j.is_watched
       THEN 'Nothing is wrong with dirty throttling'
   END AS title,
   CASE
-    WHEN l.is_short OR k.is_cut OR NOT k.is_watched THEN 'inferred'
+    WHEN j.doubt <> 'piece' THEN 'cannot tell'
+    WHEN l.is_short OR j.is_cut OR NOT j.is_watched THEN 'inferred'
     ELSE 'measured'
   END AS confidence,
   CASE
-    WHEN k.is_piece THEN 'No all-clear with a piece of a long write'
-    WHEN k.other_ns > 0 OR NOT k.is_watched
+    WHEN j.doubt = 'piece' THEN 'No all-clear with a piece of a long write'
+    WHEN j.doubt IS NOT NULL THEN 'No all-clear'
+    WHEN j.other_ns > 0 OR NOT j.is_watched
       THEN 'Nothing is wrong with dirty throttling'
     ELSE 'Nothing is wrong'
   END AS lead,
   CASE
     WHEN s.held_ns > 0 THEN ''
-    WHEN k.is_cut OR k.is_held_before
+    WHEN j.is_cut OR j.is_held_before
       THEN 'no write was held up by dirty throttling that was not before'
     ELSE 'no write was held up by dirty throttling'
   END AS calm,
   s.held_ns,
   s.longest_ns,
-  k.other_ns,
-  CASE
-    WHEN k.is_watched OR k.is_piece THEN ''
-    ELSE '; whether anything else held a task up was not recorded'
+  j.other_ns,
+  j.task,
+  j.tid,
+  CASE WHEN j.task IS NOT NULL THEN j.bdi END AS asleep_bdi,
+  j.asleep_ratio,
+  j.life_ns,
+  j.resource,
+  j.disk,
+  j.cpu,
+  j.excerpt,
+  CASE WHEN j.is_unseen AND coalesce(j.doubt, '') <> 'piece'
+    THEN '; whether anything else held a task up was not recorded'
+    ELSE ''
   END AS unseen,
+  CASE WHEN j.doubt <> 'piece'
+    THEN 'wbscope record --profile deep --duration 30s -o RUN'
+  END AS command,
   CASE
-    WHEN p.t0_ns IS NOT NULL OR p.t1_ns IS NOT NULL OR k.is_cut
+    WHEN p.t0_ns IS NOT NULL OR p.t1_ns IS NOT NULL OR j.is_cut
       THEN ' in this part of the trace'
     WHEN l.is_short THEN ' in so short a time'
     ELSE ''
@@ -150,6 +303,6 @@ SELECT
 FROM wb_dirty_extent AS m
 CROSS JOIN summed AS s
 CROSS JOIN length AS l
-CROSS JOIN known AS k
+CROSS JOIN judged AS j
 CROSS JOIN wb_params AS p
 ORDER BY cost_task_ns;

@@ -17,7 +17,8 @@
 -- @source    mm/workingset.c
 SELECT
   0 AS cost_task_ns,
-  r.refault_bytes,
+  -- Reads that began before are in one and not in the other.
+  min(r.refault_bytes, r.read_bytes) AS refault_bytes,
   r.read_bytes
 FROM wb_refault AS r
 CROSS JOIN wb_rule AS v

@@ -2,19 +2,20 @@
 -- @finding   reclaim_meets_dirty
 -- @title     Reclaim meets dirty pages
 -- @summary   Tasks waited in reclaim, which found dirty pages of files where it
---   looked for clean ones (nr_vmscan_immediate_reclaim).
+--   looked for clean ones (nr_vmscan_immediate_reclaim, nr_dirty of
+--   mm_vmscan_lru_shrink_inactive). Without these the wait for writeback alone
+--   (VMSCAN_THROTTLE_WRITEBACK) tells, which is inferred: no advice is given.
 -- @when      reclaim_meets_dirty
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} in reclaim, which met dirty pages
---   instead of clean ones[: {immediate_count} were put off until they are
---   written].
+-- @sentence  {tasks} waited {cost_task_ns} in reclaim, which {met:raw}[:
+--   {immediate_count} were put off until they are written].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=reclaim_meets_dirty)
 -- @evidence  mmtests_vmstat: immediate_count = max(value,
 --   name=Page reclaim immediate)
--- @advice    Lower the dirty limit[ to {proposed_bytes}, about a quarter of
---   it], so that fewer of the pages that reclaim looks at are dirty.
+-- @advice    [{lower:raw}][ to {proposed_bytes}, about a quarter of it][, so
+--   that fewer of the pages that reclaim {looks:raw} are dirty.][{record:raw}]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -25,14 +26,20 @@
 -- @costs     Writers are slowed down to the disk's speed earlier.
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_vmstat, wb_dirty_extent, wb_dirty_setting, reclaim_destination,
---   wb_rule
+--   wb_vmstat, wb_dirty_reclaim, wb_dirty_extent, wb_dirty_setting,
+--   reclaim_destination, raw_mm_vmscan_lru_shrink_inactive, wb_rule
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled,
 --   writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe where most of it was lost by tasks that were
 --   never throttled for dirtying; else warning
+-- @column    title TEXT where nothing shows dirty pages; NULL = as above
+-- @column    confidence TEXT inferred where nothing shows dirty pages
 -- @column    tasks TEXT who lost it
+-- @column    met TEXT what reclaim met
+-- @column    lower TEXT what to do; NULL where nothing shows dirty pages
+-- @column    looks TEXT as lower
+-- @column    record TEXT what would show them; NULL = they are shown
 -- @column    immediate_count INTEGER dirty pages of files that reclaim put off;
 --   NULL = no vmstat files
 -- @column    expected TEXT what should fall; NULL = not predicted, as pages
@@ -75,7 +82,20 @@ SELECT
       THEN 'severe'
     ELSE 'warning'
   END AS severity,
+  CASE d.is_shown WHEN 0 THEN 'Tasks wait in reclaim for writeback' END
+    AS title,
+  CASE d.is_shown WHEN 1 THEN 'measured' ELSE 'inferred' END AS confidence,
   t.tasks,
+  CASE d.is_shown
+    WHEN 1 THEN 'met dirty pages instead of clean ones'
+    ELSE 'slept for writeback; whether it met dirty pages was not recorded'
+  END AS met,
+  CASE d.is_shown WHEN 1 THEN 'Lower the dirty limit' END AS lower,
+  CASE d.is_shown WHEN 1 THEN 'looks at' END AS looks,
+  CASE d.is_shown
+    WHEN 0 THEN 'Record what reclaim met: wbscope record --profile reclaim'
+      || ' --duration 30s -o RUN.'
+  END AS record,
   (
     SELECT g.gained_count
     FROM wb_vmstat AS g
@@ -98,6 +118,16 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN reclaim_destination AS r
-LEFT JOIN proposed AS p ON p.bytes <= m.thresh_bytes * v.most_ratio
+CROSS JOIN (
+  SELECT
+    m.is_meeting_dirty = 1 OR EXISTS (
+      SELECT 1
+      FROM raw_mm_vmscan_lru_shrink_inactive AS s
+      WHERE s.nr_dirty > 0
+    ) AS is_shown
+  FROM wb_dirty_reclaim AS m
+) AS d
+LEFT JOIN proposed AS p
+  ON p.bytes <= m.thresh_bytes * v.most_ratio AND d.is_shown = 1
 WHERE t.finding = 'reclaim_meets_dirty' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -26,7 +26,10 @@
 -- @advice    [Set max_ratio of {holder_bdi} to {max_percent}: {max_percent} %
 --   of the limit is what it writes in a second.][ Linux {old_release} enforces
 --   this only near the limit; from 6.2 on, strict_limit makes it hold
---   always.][Look for what can hold back requests above {idle_bdi}, such as an
+--   always.][Lower max_ratio of {unmeasured_bdi} (100 by default) to what it
+--   writes in a second, in per cent of the limit: how much that is was not
+--   recorded, record --profile deep does; from 6.2 on with strict_limit =
+--   1.][Look for what can hold back requests above {idle_bdi}, such as an
 --   io.max.]
 -- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
@@ -58,6 +61,7 @@
 -- @column    holder_bytes_per_s REAL what the holder writes while it is busy
 -- @column    max_percent INTEGER per cent of the limit that the holder writes
 --   in a second; NULL = nearly all of it, or more
+-- @column    unmeasured_bdi TEXT the holder, where its rate is not known
 -- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not
 -- @column    lax INTEGER 0 likewise, which is the default
 -- @column    old_release TEXT the kernel, where it has not, and max_percent is
@@ -138,8 +142,13 @@ SELECT
     WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
       THEN max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
   END AS max_percent,
-  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 1 END AS strict,
-  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
+  CASE WHEN d.disk_bytes_per_s IS NULL THEN h.holder_bdi END AS unmeasured_bdi,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 AND d.disk_bytes_per_s > 0
+    THEN 1
+  END AS strict,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 AND d.disk_bytes_per_s > 0
+    THEN 0
+  END AS lax,
   CASE
     WHEN k.version < 6002
       AND d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent

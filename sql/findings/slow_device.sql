@@ -13,20 +13,22 @@
 --   {disk_bytes_per_s} and] is slower than its writers[; it is slow itself, for
 --   what lies below it was busy for {below_ratio} of its time][; its pages are
 --   compressed, or not all are written: {reached_ratio} of their bytes reached
---   the disk][; one write was held for {call_least:raw}{call_max_ns}].
+--   the disk][; one write was held for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
---   bdi={bdi}); call_max_ns = max(call_max_ns, finding=slow_device, bdi={bdi})
+--   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
+--   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
 --   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
 --   max(reached_ratio, bdi={bdi})
 -- @advice    [No setting makes {disk_bdi} faster.][{loop_bdi} is as fast as
---   what its file lies on, or slower (loop_device).] Let its writers[ write no
---   more than {disk_bytes_per_s} in all, or] start writing as they go
---   (sync_file_range), or bypass the page cache (O_DIRECT), so that no write
---   waits for another's pages.
+--   what its file lies on, or slower (loop_device).][Its writes are of
+--   {request_bytes}: with a higher limit more of them merge.][ Let its writers
+--   write no more than {wanted_bytes_per_s} in all.][ Let them start writing as
+--   they go ({how:raw}), so that no write waits for another's pages.]
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_watched, wb_rule
+-- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_write_call,
+--   wb_disk_rate, wb_disk_backlog, wb_watched, wb_rule, wb_units
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -36,15 +38,18 @@
 -- @column    bdi TEXT the device
 -- @column    disk_bdi TEXT the device, where it is no loop device
 -- @column    loop_bdi TEXT the device, where it is one (7:*)
+-- @column    request_bytes REAL mean size of its writes, where they are small
+-- @column    wanted_bytes_per_s REAL what it writes, where its throttled tasks
+--   dirtied half of that or more
+-- @column    how TEXT by which call; NULL = they dirty mappings, or less than a
+--   page in each write
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    reached_ratio REAL what the disk got, over the bytes of the pages
 --   that were written, where that is much less (compression); else NULL
 -- @column    below_ratio REAL of a device that lies on disks and is slow itself
 --   (dm-crypt): how long these were busy, over its own time; else NULL
--- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up, of those that were held up longest so
--- @column    call_least TEXT at least, where writes were not recorded; else
---   empty
+-- @column    call_part_ns INTEGER longest that one call of
+--   balance_dirty_pages() was held up for this reason
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
@@ -56,18 +61,48 @@ SELECT
     AS confidence,
   t.tasks,
   t.bdi,
-  CASE WHEN t.bdi GLOB '7:*' THEN NULL ELSE t.bdi END AS disk_bdi,
+  CASE WHEN t.bdi GLOB '7:*' OR p.request_bytes > 0 THEN NULL ELSE t.bdi END
+    AS disk_bdi,
   CASE WHEN t.bdi GLOB '7:*' THEN t.bdi END AS loop_bdi,
+  p.request_bytes,
+  CASE WHEN w.dirtied_bytes_per_s >= v.most_ratio * d.disk_bytes_per_s
+    THEN d.disk_bytes_per_s
+  END AS wanted_bytes_per_s,
+  CASE
+    WHEN o.has_calls = 0 THEN 'sync_file_range'
+    WHEN c.write_bytes >= v.large_write_bytes
+      THEN 'sync_file_range, or O_DIRECT'
+    WHEN c.write_bytes >= u.page_bytes THEN 'sync_file_range'
+  END AS how,
   d.disk_bytes_per_s,
   d.reached_ratio,
   d.below_ratio,
-  t.call_max_ns,
-  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
+  t.call_part_ns,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_watched AS o
+CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
+LEFT JOIN (
+  SELECT
+    h.bdi,
+    1.0 * sum(h.accounted_bytes) * n.second_ns
+      / nullif(max(h.ts) - min(h.ts), 0) AS dirtied_bytes_per_s
+  FROM wb_throttle_cost AS h
+  CROSS JOIN wb_units AS n
+  GROUP BY h.bdi, n.second_ns
+) AS w ON w.bdi = t.bdi
+LEFT JOIN (
+  SELECT l.bdi, avg(k.written_bytes) AS write_bytes
+  FROM (
+    SELECT DISTINCT s.bdi, s.tid FROM wb_loss AS s
+    WHERE s.finding = 'slow_device'
+  ) AS l
+  CROSS JOIN wb_write_call AS k ON k.tid = l.tid
+  GROUP BY l.bdi
+) AS c ON c.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

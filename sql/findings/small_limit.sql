@@ -7,9 +7,9 @@
 -- @when      small_limit
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} at a limit of {thresh_bytes}, which
---   {bdi} writes in {thresh_ns}[: the disk had nothing to do for
---   {idle_ratio} of that time].
+-- @sentence  {tasks} waited {cost_task_ns} at a limit[ of {thresh_bytes}],
+--   which {bdi} writes in[ {thresh_ns}][{soon:raw}][: the disk had nothing to
+--   do for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=small_limit,
 --   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
 --   finding=small_limit, bdi={bdi})
@@ -26,8 +26,8 @@
 -- @costs     Up to {proposed_bytes} more may be lost in a crash, and sync waits
 --   for them.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_rule, wb_units
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent,
+--   wb_dirty_setting, wb_rule, wb_units
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    confidence TEXT inferred where the device's requests were not
@@ -36,6 +36,8 @@
 -- @column    bdi TEXT the device
 -- @column    thresh_bytes INTEGER mean dirty threshold of the machine
 -- @column    thresh_ns INTEGER how long the device takes to write it
+-- @column    soon TEXT less than a pause, where global_dirty_state was not
+--   recorded; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the
 --   device; NULL = not recorded
 -- @column    proposed_bytes INTEGER what the device writes in a second; a fifth
@@ -70,6 +72,8 @@ SELECT
   m.thresh_bytes,
   CAST(m.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
     AS thresh_ns,
+  CASE WHEN m.thresh_bytes IS NULL THEN ' less time than a pause takes' END
+    AS soon,
   1 - t.device_ratio AS idle_ratio,
   p.bytes AS proposed_bytes,
   p.bytes / 2 AS background_bytes,

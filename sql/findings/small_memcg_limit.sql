@@ -10,11 +10,11 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for the limits of
 --   {which}[ {cgroup_ino}][, of which there was only {likely_cgroup_ino}][: its
---   tasks dirtied{least:raw} {burst_bytes}, and it had {dirty_max_bytes} dirty
---   at most][; one write was held for {call_least:raw}{call_max_ns}].
+--   tasks dirtied{least:raw} {burst_bytes}][; it had {dirty_max_bytes} dirty at
+--   most][; one write was held for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
---   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_max_ns =
---   max(call_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
+--   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_part_ns =
+--   max(call_part_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
 -- @evidence  throttle_by_task --cgroup {cgroup_ino}: burst_bytes =
 --   sum(dirtied_estimate_bytes)
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
@@ -36,7 +36,7 @@
 -- @costs     [{costs:raw}]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_disk_unknown, wb_task_dirtied,
---   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_watched, wb_bounds,
+--   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_bounds,
 --   wb_rule, wb_units, raw_wb_domain_dirty_state, raw_cgroup, raw_meminfo
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
@@ -74,10 +74,8 @@
 -- @column    now_max_bytes INTEGER memory.max likewise
 -- @column    costs TEXT what more memory costs
 -- @column    expected TEXT what should change
--- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up, of those that were held up longest so; NULL = that is not felt
--- @column    call_least TEXT at least, where writes were not recorded; else
---   empty
+-- @column    call_part_ns INTEGER longest that one call of
+--   balance_dirty_pages() was held up for this reason; NULL = that is not felt
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
@@ -165,7 +163,7 @@ WITH
       k.max_bytes,
       CASE
         WHEN k.cgroup_ino IS NULL
-          THEN 'memory.high or memory.max, whichever is set'
+          THEN 'memory.high or memory.max, if one is set: that was not recorded'
         WHEN k.high_bytes IS NULL AND k.max_bytes IS NULL
           THEN 'the limit is that of a folder above it'
         WHEN k.max_bytes IS NULL OR k.high_bytes < k.max_bytes
@@ -217,7 +215,9 @@ SELECT
     AS which,
   CASE WHEN t.cgroup_ino IS NULL THEN o.cgroup_ino END AS likely_cgroup_ino,
   t.least,
-  t.burst_bytes,
+  -- A bound below what is known to be dirty says nothing.
+  CASE WHEN t.least = '' OR t.burst_bytes >= w.bytes THEN t.burst_bytes END
+    AS burst_bytes,
   w.bytes AS dirty_max_bytes,
   CASE WHEN t.is_throttled = 1 AND coalesce(t.is_too_much, 0) = 0
     THEN t.share_ratio
@@ -247,14 +247,12 @@ SELECT
     WHEN t.is_throttled = 1 THEN 'throttle_summary.slept_total_ns lower'
     ELSE 'stalls_by_task.total_ns lower'
   END AS expected,
-  CASE WHEN t.call_max_ns >= v.long_call_ns THEN t.call_max_ns END
-    AS call_max_ns,
-  CASE WHEN x.has_calls THEN '' ELSE 'at least ' END AS call_least,
+  CASE WHEN t.call_part_ns >= v.long_call_ns THEN t.call_part_ns END
+    AS call_part_ns,
   t.first_ts,
   t.last_ts
 FROM judged AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_watched AS x
 LEFT JOIN only_one AS o ON 1 = 1
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino

@@ -13,7 +13,7 @@
 --   another rate, and law lists them.
 -- @grain    comparison; order as listed
 -- @keys     source, what
--- @needs    wb_check
+-- @needs    wb_check, wb_impossible
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit, block:block_rq_complete,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
@@ -44,5 +44,20 @@ SELECT
   c.verdict,
   c.is_binding,
   c.why
-FROM wb_check AS c
-ORDER BY c.place;
+FROM (
+  SELECT k.* FROM wb_check AS k
+  UNION ALL
+  SELECT
+    -1,
+    'counts of the kernel',
+    i.what,
+    'events',
+    i.rows_count,
+    i.events_count,
+    NULL,
+    'differs',
+    1,
+    'no machine can have that: a kernel bug'
+  FROM wb_impossible AS i
+) AS c
+ORDER BY c.place, c.what;

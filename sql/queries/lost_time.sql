@@ -15,7 +15,7 @@
 --   descending
 -- @keys     finding, tid, comm, kind, cause, bdi
 -- @first    total_ns, stalls_count
--- @needs    wb_loss, wb_loss_call, wb_bounds, wb_params
+-- @needs    wb_loss, wb_loss_call, wb_asleep, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
@@ -44,8 +44,13 @@
 -- @column   call_max_ns INTEGER throttle: longest that one call of
 --   balance_dirty_pages() was held up in all, by one or more waits, of the
 --   calls that were held up longest under this finding
+-- @column   call_part_max_ns INTEGER throttle: longest of these under this
+--   finding alone
 -- @column   whole_call_max_ns INTEGER throttle: the same of all calls with such
 --   a wait, those that were held up longer under another finding too
+-- @column   life_ns INTEGER from the first to the last wait, throttle event or
+--   switch of the task
+-- @column   asleep_ratio REAL share of that in which it was in known waits
 -- @metric   total_ns lower: how long a program stood still for this reason
 WITH
   chosen AS (
@@ -81,14 +86,18 @@ SELECT
     / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
     AS holder_share_ratio,
   max(c.own_call_ns) AS call_max_ns,
+  max(c.part_ns) AS call_part_max_ns,
   max(
     CASE
       WHEN l.call_seq IS NOT NULL THEN c.call_ns
       -- The events of 2011 tell no calls.
       WHEN l.kind = 'throttle' THEN l.dur
     END
-  ) AS whole_call_max_ns
+  ) AS whole_call_max_ns,
+  a.life_ns,
+  a.asleep_ratio
 FROM chosen AS l
+LEFT JOIN wb_asleep AS a ON a.task_id = l.task_id
 LEFT JOIN wb_loss_call AS c
   ON c.call_seq = l.call_seq AND c.finding IS l.finding
 GROUP BY

@@ -6,7 +6,8 @@
 -- @read     Facts about the recording that every number below depends on.
 -- @grain    fact; order as listed
 -- @keys     key
--- @needs    raw_meta, raw_task, raw_meminfo, wb_bounds, wb_hz, wb_units
+-- @needs    raw_meta, raw_task, raw_meminfo, wb_trace, wb_hz, wb_units,
+--   wb_vmstat
 -- @column   key TEXT fact
 -- @column   value TEXT its value
 WITH
@@ -32,8 +33,8 @@ WITH
     CROSS JOIN wb_units AS u
     WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
     UNION ALL
-    SELECT 9, 'duration_ns', b.last_ts - b.first_ts
-    FROM wb_bounds AS b
+    SELECT 9, 'duration_ns', b.run_ns
+    FROM wb_trace AS b
     WHERE NOT EXISTS (
       SELECT 1
       FROM raw_meta AS m
@@ -47,6 +48,10 @@ WITH
     UNION ALL
     SELECT 12, 'lost_gaps_count', m.value
     FROM raw_meta AS m WHERE m.key = 'lost_gaps_count'
+    UNION ALL
+    SELECT 30, 'oom_kills_count', g.gained_count
+    FROM wb_vmstat AS g
+    WHERE g.name = 'oom_kill' AND g.gained_count > 0
   )
 SELECT f.key, f.value
 FROM fact AS f

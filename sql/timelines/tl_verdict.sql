@@ -16,22 +16,24 @@
 -- @column   arg_evidence TEXT commands that show the numbers
 -- @column   arg_rule TEXT rule of sql/findings; NULL = what to do
 -- @column   arg_severity TEXT severe, warning or ok
--- @column   arg_confidence TEXT measured or inferred
+-- @column   arg_confidence TEXT measured, inferred or cannot tell
 -- @column   arg_cost_task_ns INTEGER time that all tasks together lost to it
 CREATE VIEW tl_verdict AS
 WITH
   told AS (
     SELECT f.*
     FROM wb_finding AS f
-    WHERE f.severity IN ('severe', 'warning', 'ok') AND f.place <= 3
+    WHERE f.place = 1
+      OR (f.severity IN ('severe', 'warning', 'ok') AND f.place <= 3)
   ),
   -- One row for each, the first on top, and below it what to do.
   line AS (
     SELECT
       2 * t.place AS place,
       t.severity || ': ' || t.text
-        || CASE t.confidence WHEN 'measured' THEN '' ELSE ' (inferred)' END
-        AS name,
+        || CASE t.confidence WHEN 'measured' THEN ''
+          ELSE ' (' || t.confidence || ')'
+        END AS name,
       t.text,
       t.advice,
       t.evidence,

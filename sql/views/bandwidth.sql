@@ -91,7 +91,8 @@ CROSS JOIN wb_units AS v;
 --   flush, of block samples with any request; of the samples of a bdi (NFS,
 --   FUSE) the fastest; of page writeback over the time in which pages were
 --   written
--- @column   written_bytes REAL all that it wrote in the run, or its disks did
+-- @column   written_bytes REAL all that it wrote in the run; of what lies on
+--   disks by its own counters, else what these wrote
 -- @column   busy_ns INTEGER that time; of page writeback, in which
 --   pages were written
 -- @column   reached_ratio REAL where the disk got much less than the pages
@@ -103,6 +104,8 @@ CROSS JOIN wb_units AS v;
 -- @column   before_bytes_per_s REAL rate until then
 -- @column   after_bytes_per_s REAL rate from then on
 -- @column   basis TEXT requests, block samples, bdi samples or page writeback
+-- @column   is_only INTEGER 1: tasks can have waited for no other: what alone
+--   lies on all disks, as it is written to, else the only disk; else 0
 -- @materialize
 CREATE VIEW wb_disk_rate AS
 WITH
@@ -302,8 +305,12 @@ SELECT
       * coalesce(m.own_ratio, 1.0)
     ELSE h.bytes * u.second_ns / h.busy_ns
   END AS disk_bytes_per_s,
-  CASE WHEN h.bdi IS NULL THEN b.bytes * coalesce(m.own_ratio, 1.0)
-    ELSE h.bytes
+  CASE
+    WHEN h.bdi IS NOT NULL THEN h.bytes
+    -- Its disks have other volumes' bytes, too.
+    WHEN b.grade IN (2, 4, 5)
+      THEN coalesce(w.bytes, b.bytes * coalesce(m.own_ratio, 1.0))
+    ELSE b.bytes
   END AS written_bytes,
   CASE WHEN h.bdi IS NULL THEN b.busy_ns ELSE h.busy_ns END AS busy_ns,
   h.reached_ratio,
@@ -322,13 +329,27 @@ SELECT
     WHEN 6 THEN 'bdi samples'
     WHEN 7 THEN 'page writeback'
     ELSE 'requests'
-  END AS basis
-FROM best AS b
+  END AS basis,
+  CASE
+    WHEN sum(b.is_stacked) OVER () = 1 AND sum(b.is_free) OVER () = 0
+      THEN b.is_stacked
+    WHEN sum(1 - b.is_stacked) OVER () = 1 THEN 1 - b.is_stacked
+    ELSE 0
+  END AS is_only
+FROM (
+  SELECT
+    n.*,
+    n.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked,
+    n.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+      AND n.bdi NOT IN (SELECT k.disk FROM wb_stack AS k) AS is_free
+  FROM best AS n
+  WHERE n.place = 1
+) AS b
 CROSS JOIN wb_units AS u
 LEFT JOIN fewer AS h ON h.bdi = b.bdi
 LEFT JOIN copied AS m ON m.bdi = b.bdi AND b.grade IN (4, 5)
 LEFT JOIN _rate_change AS c ON c.bdi = b.bdi
-WHERE b.place = 1;
+LEFT JOIN wb_bdi_written AS w ON w.bdi = b.bdi AND w.is_whole = 1;
 
 -- @view     wb_bdi_written
 -- @shared
@@ -452,6 +473,74 @@ WHERE n.disks_count > 0
     SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
   )
   AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);
+
+-- @view     wb_device_pace
+-- @shared
+-- @summary  Whether the device of throttled tasks gave what it can, where its
+--   requests do not tell: by the samples of its counters, or of the busiest
+--   disk below it, and by what the kernel estimates that it writes.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @needs    wb_block_sample, wb_stack, wb_bandwidth, raw_balance_dirty_pages,
+--   wb_units
+-- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
+-- @column   bdi TEXT backing device
+-- @column   busy_ratio REAL of the time between samples, with a request; NULL =
+--   no samples
+-- @column   pace_ratio REAL what its throttled tasks dirtied, over the mean of
+--   the kernel's estimate (avg_write_bw); NULL = one is not recorded, or for
+--   less than a second
+-- @source   mm/page-writeback.c wb_update_write_bandwidth()
+-- @materialize
+CREATE VIEW wb_device_pace AS
+WITH
+  sampled AS (
+    SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
+    FROM wb_block_sample AS s
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device
+  ),
+  busy AS (
+    SELECT o.bdi, max(o.ratio) AS ratio
+    FROM (
+      SELECT s.device AS bdi, s.ratio FROM sampled AS s
+      UNION ALL
+      SELECT k.bdi, s.ratio
+      FROM wb_stack AS k
+      JOIN sampled AS s ON s.device = k.disk
+    ) AS o
+    GROUP BY o.bdi
+  ),
+  estimated AS (
+    SELECT b.bdi, avg(b.avg_write_bw_bytes_per_s) AS bytes_per_s
+    FROM wb_bandwidth AS b
+    GROUP BY b.bdi
+  ),
+  dirtied AS (
+    SELECT
+      r.bdi,
+      -- Later events of a call have the pages of the first once more.
+      1.0 * sum(CASE WHEN r.paused > 0 THEN 0 ELSE r.dirtied END)
+        * u.page_bytes * u.second_ns / (max(r.ts) - min(r.ts)) AS bytes_per_s
+    FROM raw_balance_dirty_pages AS r
+    CROSS JOIN wb_units AS u
+    -- Nothing is read where no estimate was recorded.
+    WHERE EXISTS (SELECT 1 FROM wb_bandwidth)
+    GROUP BY r.bdi, u.page_bytes, u.second_ns
+    HAVING max(r.ts) - min(r.ts) >= u.second_ns
+  )
+SELECT
+  n.bdi,
+  b.ratio AS busy_ratio,
+  d.bytes_per_s / nullif(e.bytes_per_s, 0) AS pace_ratio
+FROM (
+  SELECT b.bdi FROM busy AS b
+  UNION
+  SELECT e.bdi FROM estimated AS e
+) AS n
+LEFT JOIN busy AS b ON b.bdi = n.bdi
+LEFT JOIN estimated AS e ON e.bdi = n.bdi
+LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 
 -- @view     _rate_change
 -- @summary  When the rate at which a device writes while it is busy changed for

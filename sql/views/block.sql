@@ -495,10 +495,11 @@ WITH
     UNION ALL
     SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
     FROM wb_wait_request AS r
-    -- Zeroes that the disk writes itself (other) are writes, too.
-    WHERE r.op NOT IN ('read', 'discard')
+    -- Zeroes that the disk writes itself (other) have no bytes to count.
+    WHERE r.op IN ('write', 'flush')
       AND EXISTS (
-        SELECT 1 FROM wb_wait_request AS q WHERE q.op IN ('read', 'discard')
+        SELECT 1 FROM wb_wait_request AS q
+        WHERE q.op NOT IN ('write', 'flush')
       )
     UNION ALL
     SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)

@@ -455,10 +455,9 @@ FROM _dirty_edge AS e;
 --   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row
 -- @needs    raw_global_dirty_state, wb_dirty_sample, _dirty_edge,
---   wb_limit_change, wb_vmstat, wb_params, wb_units, raw_meta
+--   wb_limit_change, wb_units
 -- @optional writeback:global_dirty_state
--- @column   dirty_max_bytes INTEGER most that was dirty and under writeback, by
---   the samples and, at the end of a whole run, by vmstat.after
+-- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts,
 --   since the last change of the limit (wb_limit_change)
 -- @column   thresh_bytes INTEGER mean over time of the dirty threshold, since
@@ -519,23 +518,9 @@ WITH
       ON n.seq >= d.first_seq AND n.seq < d.after_seq
     LEFT JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
     WHERE n.repeats_count = 0 OR n.seq = d.first_seq
-  ),
-  -- What was dirtied behind the last sample.
-  left_dirty AS (
-    SELECT total(v.after_value) AS pages
-    FROM wb_vmstat AS v
-    CROSS JOIN wb_params AS p
-    WHERE v.name IN ('nr_dirty', 'nr_writeback')
-      AND p.t0_ns IS NULL
-      AND p.t1_ns IS NULL
-      AND NOT EXISTS (
-        SELECT 1
-        FROM raw_meta AS m
-        WHERE m.key GLOB 'range_*_ts' AND m.value IS NOT NULL
-      )
   )
 SELECT
-  max(c.dirty_max, CAST(e.pages AS INTEGER)) * u.page_bytes AS dirty_max_bytes,
+  c.dirty_max * u.page_bytes AS dirty_max_bytes,
   CAST(
     (
       l.bg_thresh - c.bg_late / coalesce(nullif(d.end_ts - d.from_ts, 0), 1)
@@ -549,7 +534,6 @@ SELECT
     * u.page_bytes AS limit_max_bytes
 FROM changed AS c
 CROSS JOIN wb_units AS u
-CROSS JOIN left_dirty AS e
 LEFT JOIN edge AS d ON 1 = 1
 LEFT JOIN wb_dirty_sample AS l ON l.seq = d.last_seq
 LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The time that tasks of users lost, each wait under the finding that tells of
--- it (sql/findings).
+-- Time that tasks of users lost, by finding (sql/findings).
 
 -- @view     wb_loss
 -- @summary  Waits of tasks, each with the finding that tells of it. No wait is
@@ -71,8 +70,9 @@ FROM _loss AS l;
 -- @column   call_ns INTEGER held up in all, by waits that began in the time of
 --   interest
 -- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+-- @column   part_ns INTEGER held up under this finding; NULL likewise
 CREATE VIEW wb_loss_call AS
-SELECT c.call_seq, c.finding, c.call_ns, c.own_call_ns
+SELECT c.call_seq, c.finding, c.call_ns, c.own_call_ns, c.part_ns
 FROM _loss_call AS c
 ORDER BY c.call_seq, c.finding;
 
@@ -91,6 +91,7 @@ ORDER BY c.call_seq, c.finding;
 -- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up in all, of the calls that were held up longest by this one;
 --   NULL = no such call
+-- @column   call_part_ns INTEGER the same, without what other findings tell of
 -- @column   tasks_count INTEGER threads that lost it
 -- @column   tasks TEXT their names, of each the one under which it lost most:
 --   dd 399; 4 dd; dd and fio; 2 dd and 1 fio; dd, fio and 2 more; 2 dd and 9
@@ -122,7 +123,8 @@ WITH
       l.ts,
       l.dur,
       l.device_ratio,
-      o.own_call_ns AS call_ns
+      o.own_call_ns AS call_ns,
+      o.part_ns
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
     LEFT JOIN _loss_call AS o
@@ -141,6 +143,7 @@ WITH
       count(*) AS stalls_count,
       max(c.dur) AS longest_ns,
       max(c.call_ns) AS call_max_ns,
+      max(c.part_ns) AS call_part_ns,
       min(c.ts) AS first_ts,
       max(c.ts + c.dur) AS last_ts,
       sum(c.dur * c.device_ratio) AS device_ns,
@@ -200,6 +203,7 @@ WITH
       sum(t.stalls_count) AS stalls_count,
       max(t.longest_ns) AS longest_ns,
       max(t.call_max_ns) AS call_max_ns,
+      max(t.call_part_ns) AS call_part_ns,
       min(t.first_ts) AS first_ts,
       max(t.last_ts) AS last_ts,
       sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio
@@ -214,6 +218,7 @@ SELECT
   s.stalls_count,
   s.longest_ns,
   s.call_max_ns,
+  s.call_part_ns,
   n.tasks_count,
   CASE
     WHEN n.tasks_count = 1 THEN coalesce(
@@ -257,6 +262,73 @@ JOIN named AS n
   AND n.bdi IS s.bdi
   AND n.cgroup_ino IS s.cgroup_ino;
 
+-- @view     wb_asleep
+-- @shared
+-- @summary  How much of its life each task of users was asleep in known waits,
+--   and in how much of that its device had requests.
+-- @grain    task under a name; order task_id
+-- @key      task_id
+-- @needs    _loss, wb_device_pace, wb_task, wb_bounds
+-- @optional writeback:balance_dirty_pages, sched:sched_switch
+-- @column   task_id INTEGER of wb_task
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   bdi TEXT device that it waited longest for
+-- @column   asleep_ns INTEGER its waits
+-- @column   life_ns INTEGER from its first event to its last, or to the end of
+--   its last wait
+-- @column   asleep_ratio REAL share of its life
+-- @column   busy_ratio REAL of the waits, with a request on the device, by
+--   requests or by the samples of its counters; 0 where neither was recorded
+-- @materialize
+CREATE VIEW wb_asleep AS
+WITH
+  lost AS (
+    SELECT
+      l.task_id,
+      l.bdi,
+      sum(l.dur) AS dur,
+      total(
+        CASE l.kind WHEN 'block queue' THEN l.dur -- for a request of its own
+          ELSE l.dur * coalesce(l.device_ratio, k.busy_ratio, 0)
+        END
+      ) AS busy_ns,
+      min(l.ts) AS first_ts,
+      max(l.ts + l.dur) AS last_ts
+    FROM _loss AS l
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN wb_device_pace AS k ON k.bdi = l.bdi
+    WHERE l.finding IS NOT 'flusher_waits_journal'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+    GROUP BY l.task_id, l.bdi
+  ),
+  summed AS (
+    SELECT
+      l.task_id,
+      l.bdi,
+      max(l.dur) AS longest_ns,
+      sum(l.dur) AS asleep_ns,
+      sum(l.busy_ns) AS busy_ns,
+      min(l.first_ts) AS first_ts,
+      max(l.last_ts) AS last_ts
+    FROM lost AS l
+    GROUP BY l.task_id
+  )
+SELECT
+  s.task_id,
+  t.tid,
+  t.comm,
+  s.bdi,
+  s.asleep_ns,
+  max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns,
+  1.0 * s.asleep_ns
+    / nullif(max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts), 0)
+    AS asleep_ratio,
+  s.busy_ns / nullif(s.asleep_ns, 0) AS busy_ratio
+FROM summed AS s
+JOIN wb_task AS t ON t.task_id = s.task_id;
+
 -- @view     _loss_call
 -- @summary  wb_loss_call.
 -- @grain    call, finding; order call_seq, finding
@@ -265,7 +337,8 @@ JOIN named AS n
 -- @column   finding TEXT as in wb_loss
 -- @column   call_ns INTEGER held up in all, by waits that began in the time of
 --   interest
--- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+-- @column   own_call_ns INTEGER as in wb_loss_call
+-- @column   part_ns INTEGER as in wb_loss_call
 -- @materialize
 CREATE VIEW _loss_call AS
 WITH
@@ -289,7 +362,8 @@ SELECT
   h.call_seq,
   h.finding,
   c.call_ns,
-  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns
+  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns,
+  CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
 FROM held AS h
 JOIN call AS c ON c.call_seq = h.call_seq;
 
@@ -299,34 +373,29 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 --   and those of flushers for a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, wb_kernel_task,
---   _loss_throttle, wb_swap_state, wb_dirty_reclaim, _loss_reclaim,
---   _loss_journal, wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_stack,
---   wb_sync_wait, wb_flusher, wb_recorder_task, wb_rule
+--   _loss_throttle, wb_swap_state, wb_dirty_reclaim, wb_reclaim_met,
+--   wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_sync_wait,
+--   wb_flusher, wb_recorder_task, wb_bounds, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
--- @column   wait_id INTEGER of wb_stall
--- @column   ts INTEGER ns, trace clock, start
--- @column   dur INTEGER ns, its own time
--- @column   tid INTEGER thread
--- @column   comm TEXT its name
--- @column   task_id INTEGER of wb_task
--- @column   kind TEXT as in wb_wait
--- @column   cause TEXT as in wb_stall
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim,
---   and of a throttle inside, the one that the task writes from, if it is one
--- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
--- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
---   that held most of the pool; NULL = none is known
--- @column   holder_cgroup_ino INTEGER of that wb
--- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
--- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
---   0 = none is known
--- @column   device_ratio REAL share of dur in which the device had requests;
---   NULL = not recorded
--- @column   nr_writeback INTEGER throttle: pages under writeback when it was
---   decided; NULL = not recorded
--- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @column   wait_id INTEGER as in wb_loss
+-- @column   ts INTEGER as in wb_loss
+-- @column   dur INTEGER as in wb_loss
+-- @column   tid INTEGER as in wb_loss
+-- @column   comm TEXT as in wb_loss
+-- @column   task_id INTEGER as in wb_loss
+-- @column   kind TEXT as in wb_loss
+-- @column   cause TEXT as in wb_loss
+-- @column   bdi TEXT as in wb_loss
+-- @column   cgroup_ino INTEGER as in wb_loss
+-- @column   finding TEXT as in wb_loss
+-- @column   holder_bdi TEXT as in wb_loss
+-- @column   holder_cgroup_ino INTEGER as in wb_loss
+-- @column   own_share_ratio REAL as in wb_loss
+-- @column   holder_share_ratio REAL as in wb_loss
+-- @column   device_ratio REAL as in wb_loss
+-- @column   nr_writeback INTEGER as in wb_loss
+-- @column   disk_bytes_per_s REAL as in wb_loss
 -- @column   call_seq INTEGER as in wb_loss
 -- @source   docs/findings.md
 -- @materialize
@@ -414,6 +483,21 @@ WITH
         OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
       )
   ),
+  -- Its journal is asked to commit again and again; sync_file_range asks none.
+  storm AS (
+    SELECT
+      s.bdi AS device,
+      count(*) * u.second_ns
+        >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+    FROM wb_stall AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE s.kind = 'fsync'
+      AND s.what <> 'sync_file_range'
+      AND s.bdi IS NOT NULL
+    GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts
+  ),
   told AS (
     SELECT
       p.*,
@@ -442,30 +526,12 @@ WITH
     CROSS JOIN wb_swap_state AS m
     CROSS JOIN wb_dirty_reclaim AS g
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
-    LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN wb_reclaim_met AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN wb_outside_reason AS x ON x.wait_id = p.outside_id
-    LEFT JOIN (
-      -- What alone lies on all disks is written to, else the only disk.
-      SELECT
-        CASE
-          WHEN sum(r.is_stacked) = 1 AND sum(r.is_free) = 0
-            THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
-          ELSE min(CASE r.is_stacked WHEN 0 THEN r.bdi END)
-        END AS bdi
-      FROM (
-        SELECT
-          d.bdi,
-          d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked,
-          d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
-            AND d.bdi NOT IN (SELECT k.disk FROM wb_stack AS k) AS is_free
-        FROM wb_disk_rate AS d
-      ) AS r
-      HAVING count(*) - sum(r.is_stacked) = 1
-        OR (sum(r.is_stacked) = 1 AND sum(r.is_free) = 0)
-    ) AS o ON 1 = 1
-    LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
+    LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
+    LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
     WHERE p.is_kernel = 0
       OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
   )
@@ -539,8 +605,8 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_limit_drain, wb_task,
---   wb_rule, wb_units, raw_global_dirty_state
+--   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_device_pace, wb_unwritten,
+--   wb_limit_drain, wb_task, wb_rule, wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -554,10 +620,6 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @materialize
 CREATE VIEW _loss_throttle AS
 WITH
-  -- Devices whose requests were recorded.
-  watched AS (
-    SELECT DISTINCT b.device FROM wb_busy AS b WHERE b.resource = 'device'
-  ),
   first_of_wb AS (
     SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
     FROM wb_throttle_cause AS c
@@ -580,7 +642,9 @@ WITH
       END AS holder_share_ratio,
       -- Time with requests up to the end and the start of the sleep: that of
       -- the last stretch that had begun. What compresses pages is not idle.
-      CASE WHEN w.device IS NOT NULL AND d.reached_ratio IS NULL THEN
+      CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
+        SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+      ) THEN
         1.0 * (
           coalesce(
             (
@@ -609,11 +673,14 @@ WITH
       CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
         ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
       END AS disk_bytes_per_s,
+      -- Its requests tell nothing of the pages that it compresses.
+      d.reached_ratio IS NOT NULL AS is_packed,
       c.ts - f.ts AS since_first_ns,
       c.slept_ns,
       c.call_seq,
       c.limit_bytes,
-      c.wb_limit_bytes,
+      c.dirty_bytes,
+      c.wb_dirty_bytes,
       -- The call itself asked for it shortly before its event.
       (
         SELECT g.nr_writeback
@@ -625,7 +692,6 @@ WITH
     FROM wb_throttle_cause AS c
     CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
     LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
-    LEFT JOIN watched AS w ON w.device = c.bdi
     LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
     LEFT JOIN first_of_wb AS f
       ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
@@ -638,32 +704,25 @@ WITH
     GROUP BY c.bdi
     HAVING min(k.comm GLOB 'kworker/*' OR k.comm GLOB 'loop[0-9]*') = 1
   ),
-  strict AS (
+  shown AS (
     SELECT
       p.bdi,
-      sum(p.device_ratio * p.slept_ns) / sum(p.slept_ns) AS device_ratio
+      sum(p.device_ratio * p.slept_ns)
+        / sum(CASE WHEN p.device_ratio IS NOT NULL THEN p.slept_ns END)
+        AS device_ratio
     FROM placed AS p
-    WHERE p.cause = 'strictlimit'
     GROUP BY p.bdi
   )
 SELECT
   p.seq,
   CASE
-    -- The wb's own limit, whatever the machine's pool holds.
+    WHEN p.is_impossible THEN 'impossible_count'
+    -- The wb's own limit, whatever the machine's pool holds and the disk does.
     WHEN p.cause = 'strictlimit' THEN
-      CASE
-        WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
-        -- The disk empties it at once, so that bursts of any size wait, and
-        -- then has nothing to do.
-        WHEN p.wb_limit_bytes * u.second_ns
-          < p.disk_bytes_per_s * v.pause_max_ns
-          AND s.device_ratio < v.busy_ratio THEN 'strict_limit'
-        WHEN p.device_ratio >= v.most_ratio THEN 'slow_device'
-        ELSE 'strict_limit'
-      END
+      CASE WHEN p.is_unwritten THEN 'no_writeback' ELSE 'strict_limit' END
     WHEN p.cause = 'memcg domain' THEN
       CASE
-        WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
+        WHEN p.is_unwritten THEN 'no_writeback'
         WHEN p.device_ratio < v.most_ratio AND p.nr_writeback > 0
           THEN 'device_idle'
         ELSE 'small_memcg_limit'
@@ -687,14 +746,19 @@ SELECT
       THEN 'device_idle'
     WHEN p.limit_bytes * u.second_ns < p.disk_bytes_per_s * v.pause_max_ns
       THEN 'small_limit'
-    WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
+    WHEN p.is_unwritten THEN 'no_writeback'
     WHEN p.device_ratio < v.most_ratio AND p.nr_writeback > 0
       THEN 'device_idle'
     WHEN p.since_first_ns < v.new_bdi_ns
       AND p.avg_write_bw_bytes_per_s > p.disk_bytes_per_s * v.overrated_factor
       THEN 'new_bdi_bandwidth'
     WHEN n.bdi IS NOT NULL THEN 'disk_unknown'
-    ELSE 'slow_device'
+    -- A moment without a request is none of an idle device.
+    WHEN p.is_packed
+      OR p.device_ratio >= v.most_ratio
+      OR coalesce(s.device_ratio, k.busy_ratio, k.pace_ratio) >= v.most_ratio
+      THEN 'slow_device'
+    ELSE 'cause_unknown'
   END AS finding,
   p.holder_bdi,
   p.holder_cgroup_ino,
@@ -703,98 +767,22 @@ SELECT
   p.device_ratio,
   p.nr_writeback,
   p.call_seq
-FROM placed AS p
+FROM (
+  SELECT
+    a.*,
+    a.dirty_bytes < 0 OR a.wb_dirty_bytes < 0 OR a.limit_bytes < 0
+      AS is_impossible,
+    max(
+      coalesce(a.nr_writeback, w.bdi IS NULL),
+      coalesce(a.device_ratio, w.bdi IS NULL)
+    ) = 0 AS is_unwritten
+  FROM placed AS a
+  LEFT JOIN wb_unwritten AS w ON w.bdi = a.bdi
+) AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN strict AS s ON s.bdi = p.bdi
+LEFT JOIN shown AS s ON s.bdi = p.bdi
+LEFT JOIN wb_device_pace AS k ON k.bdi = p.bdi
 LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
 LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
-
--- @view     _loss_reclaim
--- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
---   asked only where the machine did: reclaim_work, which knows more, takes
---   long, and every verdict would wait for it.
--- @grain    direct reclaim whose scans were recorded; order seq
--- @key      seq
--- @needs    wb_dirty_reclaim, raw_mm_vmscan_direct_reclaim_begin,
---   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_lru_shrink_inactive,
---   wb_rule
--- @optional vmscan:mm_vmscan_direct_reclaim_begin
--- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
--- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
---   writeback (wb_rule)
--- @source   mm/vmscan.c shrink_inactive_list(), evict_folios()
--- @materialize
-CREATE VIEW _loss_reclaim AS
-WITH
-  asked AS (
-    SELECT 1 AS one
-    FROM wb_dirty_reclaim AS m
-    WHERE m.is_meeting_dirty = 1
-      AND EXISTS (
-        SELECT 1
-        FROM raw_mm_vmscan_lru_shrink_inactive AS s
-        WHERE s.nr_dirty IS NOT NULL
-      )
-  ),
-  steps AS (
-    SELECT b.tid, b.seq, b.seq AS border_seq, 0 AS dirty, 0 AS scanned
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_direct_reclaim_begin AS b
-    UNION ALL
-    SELECT e.tid, e.seq, e.seq, 0, 0
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_direct_reclaim_end AS e
-    UNION ALL
-    SELECT s.tid, s.seq, NULL, s.nr_dirty, s.nr_scanned
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_lru_shrink_inactive AS s
-  ),
-  owned AS (
-    SELECT
-      s.dirty,
-      s.scanned,
-      max(s.border_seq) OVER (
-        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
-      ) AS border_seq
-    FROM steps AS s
-  ),
-  summed AS (
-    SELECT
-      o.border_seq,
-      total(o.dirty) AS dirty,
-      total(o.scanned) AS scanned
-    FROM owned AS o
-    WHERE o.border_seq IS NOT NULL
-    GROUP BY o.border_seq
-  )
-SELECT
-  b.seq,
-  s.dirty > 0 AND s.dirty >= v.dirty_least_ratio * s.scanned AS is_dirty
-FROM summed AS s
-JOIN raw_mm_vmscan_direct_reclaim_begin AS b ON b.seq = s.border_seq
-CROSS JOIN wb_rule AS v;
-
--- @view     _loss_journal
--- @summary  Whether each device's journal is asked to commit again and again.
--- @grain    device with a journal; order device
--- @key      device
--- @needs    wb_stall, wb_bounds, wb_rule, wb_units
--- @column   device TEXT major:minor
--- @column   is_storm INTEGER 1: so many fsyncs a second (wb_rule);
---   sync_file_range commits nothing
--- @materialize
-CREATE VIEW _loss_journal AS
-SELECT
-  s.bdi AS device,
-  count(*) * u.second_ns
-    >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
-FROM wb_stall AS s
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u
-WHERE s.kind = 'fsync'
-  AND s.what <> 'sync_file_range'
-  AND s.bdi IS NOT NULL
-GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;

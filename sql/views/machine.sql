@@ -244,27 +244,6 @@ SELECT k.disk
 FROM wb_params AS p
 JOIN wb_stack AS k ON k.bdi = p.bdi;
 
--- @view     wb_recorder_task
--- @shared
--- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
---   without the file recorder_tasks have no rows.
--- @grain    thread; order tid
--- @needs    raw_text_file, raw_task
--- @column   tid INTEGER thread
--- @source   docs/record.md
--- @materialize
-CREATE VIEW wb_recorder_task AS
-WITH
-  listed AS MATERIALIZED (
-    SELECT ' ' || replace(f.text, char(10), ' ') || ' ' AS tids
-    FROM raw_text_file AS f
-    WHERE f.name = 'recorder_tasks'
-  )
-SELECT DISTINCT k.tid
-FROM listed AS l
-CROSS JOIN raw_task AS k
-WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
-
 -- @view     wb_dirty_setting
 -- @shared
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
@@ -342,19 +321,20 @@ GROUP BY u.kib_bytes, u.page_bytes;
 --   nor a volume that does nothing beside others; order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   wb_stack, _stack_right, wb_swap_only, wb_flushed, wb_throttle_told,
---   wb_throttle_bounds, raw_balance_dirty_pages, wb_params, wb_rule, wb_units
+--   wb_block_done, wb_block_sample, wb_stack, _stack_right, wb_swap_only,
+--   wb_flushed, wb_throttle_told, wb_throttle_bounds, raw_balance_dirty_pages,
+--   wb_params, wb_rule, wb_units
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages,
 --   writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
 -- @column   reached_ratio REAL of wb_disk_rate
--- @column   dirty_max_bytes INTEGER most that the machine had dirty, where this
---   disk wrote nearly all that was written; else NULL
+-- @column   dirty_max_bytes INTEGER most that the machine had dirty, where it
+--   wrote nearly all that was written; else NULL
 -- @column   held_bytes INTEGER most that the bdi had dirty and under writeback,
 --   by its events and samples; NULL = nothing tells, or as above
--- @column   wrote_bytes INTEGER all that it wrote, where nothing tells what it
---   had dirty and the machine had more; else NULL
+-- @column   wrote_bytes INTEGER all that it wrote, where that is all that is
+--   known; else NULL
 -- @column   any_bytes INTEGER most that the machine had dirty, where nothing
 --   tells what it had and it wrote no less in all; else NULL
 -- @column   place INTEGER 1 = takes longest; NULL = it was busy for little
@@ -372,10 +352,9 @@ GROUP BY u.kib_bytes, u.page_bytes;
 --   in half a second, or a quarter of least_bytes; NULL likewise
 -- @column   limit_bytes INTEGER the limit in force, where that is no higher
 -- @column   little_bytes INTEGER most that the machine had dirty, where such a
---   limit is lower than the one in force, but not lower than this: it would
---   change nothing
--- @column   untold_bytes INTEGER limit that would be proposed, where nothing
---   tells the one in force
+--   limit would be higher than this, and change nothing
+-- @column   untold_bytes INTEGER limit where the one in force is not known
+-- @column   request_bytes REAL mean size of its writes, where that forbids one
 -- @materialize
 CREATE VIEW wb_disk_backlog AS
 WITH
@@ -478,6 +457,23 @@ WITH
       END AS backlog_bytes
     FROM held AS h
   ),
+  -- Limited by requests: the more is dirty the more of them merge.
+  small AS (
+    SELECT o.bdi, min(o.bytes) AS bytes
+    FROM (
+      SELECT d.device AS bdi, avg(d.bytes) AS bytes
+      FROM wb_block_done AS d
+      WHERE d.op = 'write' AND d.bytes > 0
+      GROUP BY d.device
+      UNION ALL
+      SELECT b.device, sum(b.written_bytes) / nullif(sum(b.writes_count), 0)
+      FROM wb_block_sample AS b
+      GROUP BY b.device
+    ) AS o
+    CROSS JOIN wb_rule AS v
+    WHERE o.bytes < v.small_request_bytes
+    GROUP BY o.bdi
+  ),
   -- Whoever wants less queued before a sync or a commit is helped by no limit
   -- that is not lower than the one in force.
   limits AS (
@@ -499,8 +495,10 @@ WITH
         )
       ) AS background_bytes,
       d.backlog_bytes,
-      coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes
+      coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes,
+      q.bytes AS request_bytes
     FROM sized AS d
+    LEFT JOIN small AS q ON q.bdi = d.bdi
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_dirty_setting AS s
   ),
@@ -541,18 +539,27 @@ SELECT
   CAST(s.backlog_bytes * u.second_ns / s.disk_bytes_per_s AS INTEGER)
     AS backlog_ns,
   CASE WHEN l.is_only = 0 THEN s.bdi END AS other_bdi,
-  CASE WHEN l.is_lower THEN l.bytes END AS proposed_bytes,
-  CASE WHEN l.is_lower AND l.is_floor = 0 THEN l.bytes END AS worth_bytes,
-  CASE WHEN l.is_lower AND l.is_floor = 1 THEN l.bytes END AS floor_bytes,
-  CASE WHEN l.is_lower THEN l.background_bytes END AS background_bytes,
+  CASE WHEN l.is_better THEN l.bytes END AS proposed_bytes,
+  CASE WHEN l.is_better AND l.is_floor = 0 THEN l.bytes END AS worth_bytes,
+  CASE WHEN l.is_better AND l.is_floor = 1 THEN l.bytes END AS floor_bytes,
+  CASE WHEN l.is_better THEN min(l.background_bytes, l.bytes / 2) END
+    AS background_bytes,
   CASE WHEN l.is_only AND l.wanted_bytes >= l.limit_bytes THEN l.limit_bytes END
     AS limit_bytes,
   CASE WHEN l.is_only AND l.is_little AND l.wanted_bytes < l.limit_bytes
     THEN s.dirty_max_bytes
   END AS little_bytes,
-  CASE WHEN l.is_only AND l.limit_bytes IS NULL THEN l.bytes END AS untold_bytes
+  CASE WHEN l.is_only AND l.limit_bytes IS NULL AND l.request_bytes IS NULL
+    THEN l.bytes
+  END AS untold_bytes,
+  CASE WHEN l.is_lower OR (l.is_only AND l.limit_bytes IS NULL)
+    THEN l.request_bytes
+  END AS request_bytes
 FROM sized AS s
-JOIN useful AS l ON l.bdi = s.bdi
+JOIN (
+  SELECT o.*, o.is_lower AND o.request_bytes IS NULL AS is_better
+  FROM useful AS o
+) AS l ON l.bdi = s.bdi
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u;
 

@@ -274,6 +274,17 @@ FROM told AS t;
 --   share of what is read
 -- @column   lost_most_ratio REAL the loss of this share of events, or less,
 --   changes no verdict
+-- @column   small_request_bytes INTEGER a disk whose mean write is smaller is
+--   limited by requests, not by bytes
+-- @column   large_write_bytes INTEGER direct writes of this size and more keep
+--   a disk busy
+-- @column   excerpt_least_ns INTEGER a trace that is shorter, and that no
+--   recorder vouches for, may be an excerpt
+-- @column   excerpt_least_count INTEGER a text with fewer records likewise
+-- @column   page_pause_ns INTEGER a pause of this length for two pages or fewer
+--   makes some 100 KiB/s of any disk
+-- @column   impossible_factor INTEGER the dirty limit falls to the threshold;
+--   it is never this many times as high for long
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS
@@ -334,5 +345,11 @@ SELECT
   0.8 AS fair_least_ratio,
   0.2 AS held_least_ratio,
   0.2 AS again_least_ratio,
-  0.001 AS lost_most_ratio
+  0.001 AS lost_most_ratio,
+  16 * u.kib_bytes AS small_request_bytes,
+  64 * u.kib_bytes AS large_write_bytes,
+  2 * u.second_ns AS excerpt_least_ns,
+  100 AS excerpt_least_count,
+  30 * u.ms_ns AS page_pause_ns,
+  50 AS impossible_factor
 FROM wb_units AS u;

@@ -539,3 +539,69 @@ CROSS JOIN wb_bounds AS b
 LEFT JOIN done AS d ON d.cycle_seq = c.seq
 LEFT JOIN wb_task AS t
   ON t.tid = c.tid AND c.seq >= t.from_seq AND c.seq < t.until_seq;
+
+-- @view     wb_reclaim_met
+-- @shared
+-- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
+--   asked only where the machine did: reclaim_work, which knows more, takes
+--   long, and every verdict would wait for it.
+-- @grain    direct reclaim whose scans were recorded; order seq
+-- @key      seq
+-- @needs    wb_dirty_reclaim, raw_mm_vmscan_direct_reclaim_begin,
+--   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_lru_shrink_inactive,
+--   wb_rule
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin
+-- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
+-- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
+--   writeback (wb_rule)
+-- @source   mm/vmscan.c shrink_inactive_list(), evict_folios()
+-- @materialize
+CREATE VIEW wb_reclaim_met AS
+WITH
+  asked AS (
+    SELECT 1 AS one
+    FROM wb_dirty_reclaim AS m
+    WHERE m.is_meeting_dirty = 1
+      AND EXISTS (
+        SELECT 1
+        FROM raw_mm_vmscan_lru_shrink_inactive AS s
+        WHERE s.nr_dirty IS NOT NULL
+      )
+  ),
+  steps AS (
+    SELECT b.tid, b.seq, b.seq AS border_seq, 0 AS dirty, 0 AS scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_begin AS b
+    UNION ALL
+    SELECT e.tid, e.seq, e.seq, 0, 0
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_end AS e
+    UNION ALL
+    SELECT s.tid, s.seq, NULL, s.nr_dirty, s.nr_scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_lru_shrink_inactive AS s
+  ),
+  owned AS (
+    SELECT
+      s.dirty,
+      s.scanned,
+      max(s.border_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS border_seq
+    FROM steps AS s
+  ),
+  summed AS (
+    SELECT
+      o.border_seq,
+      total(o.dirty) AS dirty,
+      total(o.scanned) AS scanned
+    FROM owned AS o
+    WHERE o.border_seq IS NOT NULL
+    GROUP BY o.border_seq
+  )
+SELECT
+  b.seq,
+  s.dirty > 0 AND s.dirty >= v.dirty_least_ratio * s.scanned AS is_dirty
+FROM summed AS s
+JOIN raw_mm_vmscan_direct_reclaim_begin AS b ON b.seq = s.border_seq
+CROSS JOIN wb_rule AS v;

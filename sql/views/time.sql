@@ -9,12 +9,31 @@
 -- @needs    raw_meta
 -- @column   first_ts INTEGER first event of the trace, trace clock
 -- @column   last_ts INTEGER last event of the trace, trace clock
+-- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
+--   else, and where events are outside of that, from first_ts to last_ts
 -- @materialize
 CREATE VIEW wb_trace AS
 SELECT
-  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'first_ts') AS first_ts,
-  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts
-FROM (SELECT 1 AS one) AS o;
+  m.first_ts,
+  m.last_ts,
+  max(
+    CASE WHEN m.is_cut IS NULL AND m.record_ended_ts > m.record_started_ts
+      THEN m.record_ended_ts - m.record_started_ts
+      ELSE 0
+    END,
+    m.last_ts - m.first_ts
+  ) AS run_ns
+FROM (
+  SELECT
+    max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
+    max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
+    max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
+      AS record_started_ts,
+    max(CASE o.key WHEN 'record_ended_ts' THEN o.value END) AS record_ended_ts,
+    max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
+      AS is_cut
+  FROM raw_meta AS o
+) AS m;
 
 -- @view     wb_bounds
 -- @shared

@@ -186,6 +186,16 @@ WHERE i.name = 'text_not_understood' AND i.value > 0
 UNION ALL
 SELECT
   '*',
+  'lines-left-out',
+  CASE m.value
+    WHEN 1 THEN 'a mark in the text stands for lines left out'
+    ELSE m.value || ' marks in the text stand for lines left out'
+  END || ': times go over the gap'
+FROM raw_meta AS m
+WHERE m.key = 'elided_lines_count'
+UNION ALL
+SELECT
+  '*',
   'records-overwritten',
   'the ring buffer had overwritten ' || i.value || ' records before the text'
     || ' was read; sums over events are too small'

@@ -310,6 +310,7 @@ WHERE k.comm GLOB 'kworker/*'
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   pages_count INTEGER pages of the chunks that ended
+-- @column   runs_count INTEGER these chunks
 -- @source   fs/fs-writeback.c wb_writeback()
 -- @materialize
 CREATE VIEW wb_flushed AS
@@ -335,11 +336,66 @@ WITH
 SELECT
   f.name AS bdi,
   coalesce(f.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
-  sum(f.last_nr_pages - f.nr_pages) AS pages_count
+  sum(f.last_nr_pages - f.nr_pages) AS pages_count,
+  count(*) AS runs_count
 FROM followed AS f
 LEFT JOIN wb_cgroup AS g ON g.path = f.cgroup_path
 WHERE f.is_start = 0 AND f.after_start = 1 AND f.last_name = f.name
 GROUP BY f.name, coalesce(f.cgroup_ino, g.cgroup_ino, 1);
+
+-- @view     wb_unwritten
+-- @shared
+-- @summary  Bdis with throttled tasks for which nothing was written: the
+--   machine's nr_written stood still for a second or more, or their flushers
+--   began and ended three times or more without a page.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state, wb_flushed,
+--   wb_units
+-- @optional writeback:global_dirty_state, writeback:writeback_start,
+--   writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   runs_count INTEGER times that its flushers began and ended; NULL =
+--   that was not recorded
+-- @source   include/trace/events/writeback.h global_dirty_state: nr_written
+-- @materialize
+CREATE VIEW wb_unwritten AS
+WITH
+  first AS (
+    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
+    ORDER BY g.seq LIMIT 1
+  ),
+  last AS (
+    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
+    ORDER BY g.seq DESC LIMIT 1
+  ),
+  machine AS (
+    SELECT
+      CASE WHEN l.ts - f.ts >= u.second_ns
+        THEN l.nr_written = f.nr_written
+      END AS is_still
+    FROM wb_units AS u
+    LEFT JOIN first AS f ON 1 = 1
+    LEFT JOIN last AS l ON 1 = 1
+  ),
+  flushed AS (
+    SELECT
+      f.bdi,
+      sum(f.pages_count) AS pages_count,
+      sum(f.runs_count) AS runs_count
+    FROM wb_flushed AS f
+    GROUP BY f.bdi
+  )
+SELECT t.bdi, f.runs_count
+FROM machine AS m
+-- All events are looked at only where that may be so.
+CROSS JOIN (
+  SELECT DISTINCT r.bdi
+  FROM raw_balance_dirty_pages AS r
+  WHERE (SELECT coalesce(o.is_still, 1) FROM machine AS o) = 1
+) AS t
+LEFT JOIN flushed AS f ON f.bdi = t.bdi
+WHERE coalesce(m.is_still, f.pages_count = 0 AND f.runs_count >= 3) = 1;
 
 -- @view     wb_release
 -- @shared

@@ -25,7 +25,7 @@ _LEFT = ("said.txt",)
 # Cells of known-bad.toml.
 _NAMES = {
     "bad-no-background-start": "7.2-no-background-start",
-    "good-no-background-start": "7.2-healthy-background-start",
+    "good-no-background-start": "7.2-strict-limit-busy",
 }
 
 

@@ -22,9 +22,9 @@ from hypothesis.strategies import SearchStrategy
 from support.labs import new_lab
 from support.progress import hang_guard
 from support.properties import for_all
-from support.remote import recording
 from support.rundata import LEVEL, RATE, TIME, run
 from support.runs import REPOSITORY
+from support.textrun import sent_archive
 from wbscope.base.errors import WbscopeError
 from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.history import Place, add_runs, parse_date, read_history
@@ -314,7 +314,7 @@ def test_manifests(manifest: bytes, mark: bytes, tmp_path_factory: pytest.TempPa
     _check(use)
 
 
-@for_all(150, data=_any_bytes(recording().getvalue()))
+@for_all(150, data=_any_bytes(sent_archive()))
 def test_archives_of_recordings(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("recording")
     _check(lambda: unpack(io.BytesIO(data), folder))
@@ -330,7 +330,7 @@ def test_files_of_recordings(
 ) -> None:
     """Whole archives with another file in them."""
     folder = tmp_path_factory.mktemp("recording")
-    data = recording(**{name: text.encode("utf-8", "replace").decode()}).getvalue()
+    data = sent_archive(**{name: text.encode("utf-8", "replace").decode()})
     _check(lambda: unpack(io.BytesIO(data), folder))
 
 

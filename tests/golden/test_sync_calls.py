@@ -121,12 +121,18 @@ _BY_ITSELF = (
 )
 
 
+_UNKNOWN = (
+    "No limit helps, and who made the journal of 8:0 commit was not recorded: wbscope record"
+    " --profile deep tells whether somebody calls fsync, or it is the timer."
+)
+
+
 @pytest.mark.parametrize(
     ("without", "asked", "advice"),
-    [("", False, _BY_ITSELF), ("", True, _LESS_OFTEN), ("syncfs", False, _LESS_OFTEN)],
+    [("", False, _BY_ITSELF), ("", True, _LESS_OFTEN), ("syncfs", False, _UNKNOWN)],
     ids=["nobody", "somebody", "not recorded"],
 )
-def test_fsync_is_blamed_where_it_may_have_been_called(
+def test_fsync_is_blamed_where_it_was_called(
     tmp_path: Path, without: str, asked: bool, advice: str
 ) -> None:
     """100 pages were dirty of a limit of 16 MiB; write() waits for a commit, the disk is busy."""

@@ -66,7 +66,8 @@ def test_no_limit_is_lowered_that_is_low(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (one,) = (one for one in run.findings() if one.id == "journal_commit")
     assert one.advice is not None
     assert (one.advice.settings, one.advice.costs, one.advice.expect) == ((), "", "")
-    assert "is low already" in one.advice.text
+    # Nobody knows whether somebody called fsync.
+    assert "who made the journal of 254:0 commit was not recorded" in one.advice.text
     # No event of a journal was recorded: its thread had requests in flight.
     assert one.confidence == "inferred"
 
@@ -75,33 +76,34 @@ def test_no_limit_is_lowered_that_is_low(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ("name", "rule", "held_ms"),
     [
         ("four-equal-writers", "new_bdi_bandwidth", 431),
-        ("rate-limited-writers", "new_bdi_bandwidth", 343),
+        ("rate-limited-writers", "new_bdi_bandwidth", 332),
         ("four-equal-writers-7.2", "new_bdi_bandwidth", 640),
         ("deep", "slow_device", 773),
-        ("deep", "small_memcg_limit", 3993),
-        ("patched-kernel/throttle", "slow_device", 1017),
+        ("deep", "small_memcg_limit", 3154),
+        ("patched-kernel/throttle", "cause_unknown", 851),
     ],
 )
 def test_the_call_that_is_told_was_held_by_that(
     name: str, rule: str, held_ms: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The whole of a call, told by the finding that held it longest.
+    """What a finding held of a call that it held longest, never more than it cost.
 
-    paused + pause of its last event in trace-cmd's text: 776, 4088 and 1016 ms of the last three
-    (deep has sched_switch, which tells how long it slept). The longest of any finding were told,
-    1.82 s, 1.51 s, 3.09 s, 4.09 s and 1.88 s, and then the parts under one, of deep 839 ms.
+    paused + pause of the last event of the call in trace-cmd's text: 776, 4088 and 1016 ms of the
+    last three (deep has sched_switch, which tells how long it slept); other findings tell a part
+    of the last two.
     """
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
     with wbscope.open(_EXAMPLES / name) as run:
         (one,) = (one for one in run.findings() if one.id == rule)
-        assert round(one.facts["call_max_ns"] / 1e6) == held_ms
+        assert round(one.facts["call_part_ns"] / 1e6) == held_ms
+        assert one.facts["call_part_ns"] <= one.cost_task_ns
         assert (one.severity == "warning") is (held_ms >= 500)
 
 
 def test_a_part_of_the_trace_is_told_to_be_one(wbscope: Wbscope) -> None:
     run, part = str(_EXAMPLES / "four-equal-writers"), ("--from", "10s", "--to", "12s")
     done = wbscope.run("explain", run, *part)
-    lead = "Nothing is wrong with dirty throttling in this part of the trace: "
+    lead = "No all-clear in this part of the trace: "
     assert lead in " ".join(done.stdout.split())
     assert "Nothing is wrong: " not in done.stdout
 
@@ -155,10 +157,11 @@ def test_a_trace_of_one_event_has_a_verdict_that_can_be_seen(tmp_path: Path) -> 
     with wbscope.open(loaded.path) as run:
         rows = run.sql("SELECT name, dur FROM tl_verdict").rows
     text = (
-        "Nothing is wrong with dirty throttling in so short a time: no write was held up by dirty"
-        " throttling; whether anything else held a task up was not recorded."
+        "No all-clear in so short a time: no write was held up by dirty throttling; a text of 1"
+        " record may be an excerpt; whether anything else held a task up was not recorded."
     )
-    assert rows == [(f"ok: {text} (inferred)", 1_000_000)]
+    assert rows[0] == (f"note: {text} (cannot tell)", 1_000_000)
+    assert [name.partition(":")[0] for name, _ in rows] == ["note", "to do"]
 
 
 def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> None:

@@ -161,7 +161,7 @@ def _verdict(
 ) -> list[dict[str, Any]]:
     """The first of the findings, as slices as long as the run, and what to do about the first."""
     names = ("text", "advice", "evidence", "severity", "confidence", "cost_task_ns")
-    told = [one for one in findings[:_MOST_TOLD] if one["severity"] in _TOLD]
+    told = findings[:1] + [one for one in findings[1:_MOST_TOLD] if one["severity"] in _TOLD]
     whole = {"ts": first_ts, "dur": max(last_ts - first_ts, 1_000_000), "track": ROOT}
     rows: list[dict[str, Any]] = [
         {
@@ -181,7 +181,7 @@ def _verdict(
 
 def verdict_name(finding: Document) -> str:
     """How bad, what, and how sure."""
-    doubt = " (inferred)" if finding["confidence"] == "inferred" else ""
+    doubt = "" if finding["confidence"] == "measured" else f" ({finding['confidence']})"
     return f"{finding['severity']}: {finding['text']}{doubt}"
 
 

@@ -11,7 +11,7 @@ from wbscope.library.finding import Finding
 
 _MIB = 1 << 20
 _KNOBS = {name: f"/sys/fs/cgroup/h/{name}" for name in ("memory.high", "memory.max")}
-_GLOBAL = "dirty=500 writeback=0 bg_thresh=5000 thresh=10000 limit=10000 dirtied=9000 written=9000"
+_GLOBAL = "dirty=500 writeback=0 bg_thresh=5000 thresh=10000 limit=10000 dirtied=9000"
 
 
 def _throttled() -> list[str]:
@@ -20,12 +20,12 @@ def _throttled() -> list[str]:
     for i in range(20):
         ts = 101 + i / 10
         lines += [
-            f"dd-11 [000] {ts:.6f}: global_dirty_state: {_GLOBAL}",
+            f"dd-11 [000] {ts:.6f}: global_dirty_state: {_GLOBAL} written={9000 + i}",
             f"dd-11 [000] {ts + 0.0001:.6f}: balance_dirty_pages: bdi 8:0: limit=100 setpoint=88"
             " dirty=100 bdi_setpoint=88 bdi_dirty=100 dirty_ratelimit=1000 task_ratelimit=0"
             " dirtied=8 dirtied_pause=8 paused=0 pause=50 period=50 think=0 cgroup_ino=27",
         ]
-    return [*lines, f"dd-11 [000] 104.000000: global_dirty_state: {_GLOBAL}"]
+    return [*lines, f"dd-11 [000] 104.000000: global_dirty_state: {_GLOBAL} written=9020"]
 
 
 def _reclaiming() -> list[str]:
@@ -117,7 +117,10 @@ def test_a_limit_that_was_not_recorded_is_not_set(tmp_path: Path) -> None:
     one = _advised(tmp_path, _throttled())
     assert one.cost_task_ns == 10**9
     assert one.advice is not None
-    assert "more memory (memory.high or memory.max, whichever is set): its" in one.advice.text
+    assert (
+        "more memory (memory.high or memory.max, if one is set: that was not recorded): its"
+        in one.advice.text
+    )
     assert one.advice.text.endswith("and 194 MiB for its files have room for this burst.")
     assert one.advice.settings == one.advice.now == ()
     assert one.advice.expect == "throttle_summary.slept_total_ns lower"
@@ -160,8 +163,8 @@ def test_a_cgroup_that_has_no_dirty_pages(tmp_path: Path) -> None:
     )
     assert one.advice is not None
     assert one.advice.text == (
-        "Give the cgroup more memory (memory.high or memory.max, whichever is set): its tasks wait"
-        " while they reclaim what is over its limit."
+        "Give the cgroup more memory (memory.high or memory.max, if one is set: that was not"
+        " recorded): its tasks wait while they reclaim what is over its limit."
     )
     assert one.advice.expect == "stalls_by_task.total_ns lower"
 

@@ -102,7 +102,7 @@ def test_what_lies_on_a_disk_is_slow_itself(tmp_path: Path, bdi: str) -> None:
     assert slow.text == (
         f"big 200 waited 3.80 s for {bdi}, which writes 2.00 MiB/s and is slower than its writers;"
         " it is slow itself, for what lies below it was busy for 2.0 % of its time;"
-        " one write was held for at least 20.0 ms."
+        " one write was held for 20.0 ms of that."
     )
     assert slow.confidence == "measured"
     # 30,000 pages of 4096 bytes at 2 MiB/s.

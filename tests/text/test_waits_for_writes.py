@@ -16,12 +16,15 @@ _LIMIT = 4096
 
 
 class _Trace:
-    """Lines of a text, each at its time in seconds; 8:0 writes 200 KiB/s, in requests of 8 KiB."""
+    """Lines of a text, each at its time in seconds; 8:0 writes 200 KiB/s, in requests of 8 KiB, or
+    as many bytes in larger ones.
+    """
 
-    def __init__(self, dirty: int) -> None:
+    def __init__(self, dirty: int, larger: int = 1) -> None:
         self._lines: list[tuple[float, str]] = []
-        for i in range(100):
-            self.request("kworker/0:1-25", 100 + i / 25, 0.039, i)
+        self._sectors = 16 * larger
+        for i in range(100 // larger):
+            self.request("kworker/0:1-25", 100 + i * larger / 25, 0.039 * larger, i)
         for i in range(20):
             counts = f"dirtied={1000 + i} written={1000 + i}"
             limits = f"bg_thresh={_LIMIT // 2} thresh={_LIMIT} limit={_LIMIT}"
@@ -45,9 +48,11 @@ class _Trace:
         self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
 
     def request(self, task: str, ts: float, seconds: float, i: int, flags: str = "W") -> None:
-        place = f"{1000 + i * 16} + 16"
+        place = f"{1000 + i * self._sectors} + {self._sectors}"
         name = task.rsplit("-", 1)[0]
-        self.event(ts, task, "block_rq_issue", f"8,0 {flags} 8192 () {place} [{name}]")
+        self.event(
+            ts, task, "block_rq_issue", f"8,0 {flags} {self._sectors * 512} () {place} [{name}]"
+        )
         self.event(ts + seconds, "<idle>-0", "block_rq_complete", f"8,0 {flags} () {place} [0]")
 
     def sleep(self, task: str, ts: float, seconds: float) -> None:
@@ -155,14 +160,28 @@ def test_a_page_in_an_fsync_is_of_the_fsync(tmp_path: Path) -> None:
     assert "pages" not in one.text
 
 
+def test_no_lower_limit_for_a_disk_of_small_requests(tmp_path: Path) -> None:
+    """Requests of 8 KiB: with less dirty fewer of them merge."""
+    trace = _Trace(_MUCH)
+    trace.folio("trunc-78", 101, 1.0)
+    one = trace.found(tmp_path)["many_seconds"]
+    assert one.advice is not None
+    assert one.advice.settings == ()
+    assert one.advice.text.startswith("No lower limit: 8:0 writes requests of 8.00 KiB, ")
+
+
 def test_truncate_waits_for_seconds_of_dirty_pages(tmp_path: Path) -> None:
     """15.6 MiB are 78 s of this disk."""
-    trace = _Trace(_MUCH)
+    trace = _Trace(_MUCH, larger=4)
     trace.folio("trunc-78", 101, 1.0)
     one = trace.found(tmp_path)["many_seconds"]
     assert "trunc 78 waited 1.00 s for pages under writeback (truncate, " in one.text
     assert one.advice is not None
-    assert dict(one.advice.settings)["vm.dirty_bytes"] == str(1 << 20)
+    # The flusher begins before the limit.
+    assert one.advice.settings == (
+        ("vm.dirty_bytes", str(1 << 20)),
+        ("vm.dirty_background_bytes", str(1 << 19)),
+    )
     assert one.advice.expect == "stalls_by_task.max_ns lower"
 
 

@@ -31,6 +31,9 @@ __all__ = [
 
 # The one that is told when no other is more than a note, and the one that forbids all advice.
 NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
+# The kernel decides by a wrong number, which no setting changes.
+_IMPOSSIBLE = "impossible_count"
+_CANNOT_TELL = "cannot tell"
 # What says nothing about waits that began in the part that is asked for.
 _BEFORE = "began_before"
 _QUIET = ("note", "ok", "fact")
@@ -139,8 +142,11 @@ def find_all(
         found = [
             one
             for one in found
-            if one.id != NOTHING_WRONG or (wrong == {_BEFORE} and one.severity != "ok")
+            if one.id != NOTHING_WRONG
+            or (wrong == {_BEFORE} and one.severity != "ok" and one.confidence != _CANNOT_TELL)
         ]
+    if any(one.id == _IMPOSSIBLE for one in found):
+        found = [one if one.id == _IMPOSSIBLE else replace(one, advice=None) for one in found]
     if (doubt := next((one for one in found if one.id == NO_VERDICT), None)) is not None:
         # Nobody changes a setting because of events that are missing; without times, or without
         # any event, all that rules tell of them is wrong.
@@ -226,7 +232,9 @@ def _advice(rule: Rule, facts: Mapping[str, Any], label: Label) -> Advice | None
     # What it would change is of no use where it cannot say to what.
     is_open = bool(rule.settings) and not settings
     told = zip(pieces, values, strict=True) if not is_open else ()
-    now = (f"{k} = {v}" if v else k for k, v in told if k)
+    now = [f"{k} = {v}" if v else k for k, v in told if k]
+    # What is set already is no advice.
+    settings = [(knob, value) for knob, value in settings if f"{knob} = {value}" not in now]
     costs, expect = (
         (one.fill(facts, label) if one is not None else None) or ""
         for one in (rule.costs, rule.expect)

@@ -13,7 +13,7 @@ __all__ = ["SEVERITIES", "Check", "Evidence", "Rule", "Setting", "Term", "read_r
 
 # From what has to be told first.
 SEVERITIES = ("severe", "warning", "note", "ok", "fact")
-CONFIDENCES = ("measured", "inferred")
+CONFIDENCES = ("measured", "inferred", "cannot tell")
 
 _EVIDENCE = re.compile(r"(\w+)((?: --[\w-]+ \S+)*)(?:: (.+))?")
 _CHECK = re.compile(r"(\w+) = (.+)")

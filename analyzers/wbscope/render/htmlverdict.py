@@ -28,6 +28,7 @@ _SHAPES = {
 _SURE = {
     "measured": "measured",
     "inferred": "inferred: the events do not show the cause itself",
+    "cannot tell": "cannot tell: what would show the cause was not recorded",
 }
 # A page has room for more than a terminal; nobody reads hundreds.
 _MOST = 30

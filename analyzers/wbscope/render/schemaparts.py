@@ -58,7 +58,7 @@ PARTS: dict[str, tuple[str, Shape]] = {
             "id": "str",
             "title": "str",
             "severity": "str",
-            "confidence": "=measured|inferred",
+            "confidence": "=measured|inferred|cannot tell",
             "cost_task_ns": "int",
             "text": "str",
             "first_ns": "int|null",

@@ -73,7 +73,7 @@ def explain_markdown(verdict: Verdict) -> str:
     lines += [f"> **{notice.slug}** {_plain(notice.message)}" for notice in verdict.warnings]
     for one in verdict.sentences():
         label = "" if one.severity == "fact" else f"**{one.severity}** "
-        doubt = " *(inferred)*" if one.confidence == "inferred" else ""
+        doubt = "" if one.confidence == "measured" else f" *({one.confidence})*"
         lines += ["", f"{label}{_plain(one.text)}{doubt}"]
         lines += _block(commands_of(one, verdict))
         if one.advice is not None:

@@ -237,9 +237,13 @@ class Run:
         return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
 
     def duration_ns(self) -> int:
-        """From the first to the last event of the trace."""
+        """How long was recorded: by meta.json, else from the first to the last event."""
         first, last = self.bounds()
-        return last - first
+        meta = self.recorded().meta
+        began, ended = meta.get("record_started_ts"), meta.get("record_ended_ts")
+        if began is None or ended is None or meta.get("range_first_ts") is not None:
+            return last - first
+        return max(int(ended) - int(began), last - first)
 
     def __repr__(self) -> str:
         if self._opened is None:

@@ -148,7 +148,7 @@ def _verdict_rows(verdict: Verdict) -> tuple[list[Row], list[Row]]:
 
 
 def _sentence(one: Finding) -> Row:
-    doubt = " (inferred)" if one.confidence == "inferred" else ""
+    doubt = "" if one.confidence == "measured" else f" ({one.confidence})"
     lost = format_value("cost_task_ns", "ns", one.cost_task_ns) if one.cost_task_ns else ""
     return (one.severity, lost, f"{one.text}{doubt}")
 

@@ -192,7 +192,7 @@ def test_notes_have_no_control_characters(
 ) -> None:
     """Names of folders, of runs and of files may be a stranger's."""
     note("one \x1b]0;pwned\x07\x1b[2J\ntwo")
-    assert capsys.readouterr().err == "one \\x1b]0;pwned\\x07\\x1b[2J\ntwo\n"
+    assert capsys.readouterr().err == "one \\x1b]0;pwned\\x07\\x1b[2J\\ntwo\n"
     run = tmp_path / "fl" / "run\x1b]0;BEL\x07"
     run.mkdir(parents=True)
     (run / "trace.dat").write_bytes(b"no trace")
