@@ -47,20 +47,6 @@
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
 WITH
-  dirtied AS (
-    SELECT
-      c.bdi,
-      1.0 * sum(c.accounted_bytes) * u.second_ns
-        / nullif(max(c.ts) - min(c.ts), 0) AS bytes_per_s
-    FROM wb_throttle_cost AS c
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_units AS u
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
-      AND c.bdi IN (
-        SELECT t.bdi FROM wb_loss_total AS t WHERE t.finding = 'cause_unknown'
-      )
-    GROUP BY c.bdi, u.second_ns
-  ),
   estimated AS (
     SELECT w.bdi, avg(w.avg_write_bw_bytes_per_s) AS bytes_per_s
     FROM wb_bandwidth AS w
@@ -86,7 +72,13 @@ SELECT
   a.tid,
   a.life_ns,
   coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS longest,
-  d.bytes_per_s AS dirtied_bytes_per_s,
+  (
+    SELECT
+      1.0 * sum(c.accounted_bytes) * u.second_ns
+        / nullif(max(c.ts) - min(c.ts), 0)
+    FROM wb_throttle_cost AS c
+    WHERE c.bdi = t.bdi AND c.ts >= b.start_ts AND c.ts < b.end_ts
+  ) AS dirtied_bytes_per_s,
   CASE WHEN t.call_part_ns >= v.long_call_ns THEN t.call_part_ns END
     AS call_part_ns,
   CASE WHEN t.device_ratio IS NULL
@@ -108,8 +100,9 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_units AS u
 LEFT JOIN asleep AS a ON a.bdi = t.bdi AND a.place = 1
-LEFT JOIN dirtied AS d ON d.bdi = t.bdi
 LEFT JOIN estimated AS e ON e.bdi = t.bdi
 WHERE t.finding = 'cause_unknown' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -8,8 +8,8 @@
 --   finding gives advice.
 -- @severity  severe
 -- @confidence measured
--- @sentence  {what:raw} in {rows_count} of {events_count} {event:raw} events:
---   a kernel bug[; {tasks} waited {cost_task_ns} for it].
+-- @sentence  {what:raw} in {rows_count} of {events_count} {event:raw}:
+--   a kernel bug{doubt:raw}[; {tasks} waited {cost_task_ns} for it].
 -- @evidence  check: rows_count = max(trace_value, source=counts of the kernel,
 --   what={what}); events_count = max(other_value, source=counts of the kernel,
 --   what={what})
@@ -18,21 +18,28 @@
 --   (2024): take another kernel, and report it with these lines.
 -- @needs     wb_impossible, wb_loss_total
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    confidence TEXT inferred of a limit: the threshold may have fallen
+--   right before the trace
 -- @column    what TEXT which number, and what it is
 -- @column    rows_count INTEGER events with such a number
 -- @column    events_count INTEGER events
 -- @column    event TEXT which
+-- @column    doubt TEXT what else it can be; empty = nothing
 -- @column    tasks TEXT who lost it; NULL = nobody was throttled by it
 -- @source    mm/page-writeback.c; 4.3-rc and 5.15: memcg writeback counters
 SELECT
-  CASE i.event WHEN 'balance_dirty_pages' THEN coalesce(t.cost_task_ns, 0)
+  CASE i.event WHEN 'sleeps of throttled tasks' THEN coalesce(t.cost_task_ns, 0)
     ELSE 0
   END AS cost_task_ns,
+  CASE i.is_sure WHEN 1 THEN 'measured' ELSE 'inferred' END AS confidence,
   i.what,
   i.rows_count,
   i.events_count,
   i.event,
-  CASE i.event WHEN 'balance_dirty_pages' THEN t.tasks END AS tasks
+  CASE i.is_sure WHEN 1 THEN ''
+    ELSE ', or the threshold fell right before the trace'
+  END AS doubt,
+  CASE i.event WHEN 'sleeps of throttled tasks' THEN t.tasks END AS tasks
 FROM wb_impossible AS i
 LEFT JOIN (
   SELECT

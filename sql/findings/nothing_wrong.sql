@@ -4,10 +4,10 @@
 -- @summary   No other finding is more than a note. The rule always has a row,
 --   which is shown only then. It is an all-clear only where the run shows it:
 --   no task was asleep for more than a fifth of its life in known waits, or its
---   device had requests for most of that time; sleeps of tasks were recorded,
---   or PSI tells that tasks hardly waited; and the run is whole: no lost
---   events, no marks of lines left out, and, where no recorder tells when it
---   began and ended, 2 s and, of a text, 100 records. Else it is a note that
+--   device had requests for all but 100 ms or a tenth of that time; sleeps were
+--   recorded, or PSI tells that tasks hardly waited; and the run is whole: no
+--   lost events, no marks of lines left out, and, where no recorder tells when
+--   it began and ended, 2 s and, of a text, 100 records. Else it is a note that
 --   says what is known and what is missing. It is about dirty throttling alone
 --   where other waits took half a second or more, or only PSI tells of them. A
 --   part of the time with a piece of a write that was held for half a second or
@@ -135,8 +135,8 @@ WITH
     FROM wb_asleep AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
-      AND a.asleep_ns >= v.loss_least_ns
-      AND coalesce(a.busy_ratio, 0) < v.most_ratio
+      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
     ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
     LIMIT 1
   ),
@@ -217,14 +217,8 @@ WITH
     LEFT JOIN busy AS d ON d.ratio IS NOT NULL
   ),
   length AS (
-    SELECT
-      CASE
-        WHEN p.t0_ns IS NULL AND p.t1_ns IS NULL THEN o.run_ns
-        ELSE min(b.end_ts, b.last_ts) - b.start_ts
-      END < v.long_call_ns AS is_short
+    SELECT b.asked_ns < v.long_call_ns AS is_short
     FROM wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    CROSS JOIN wb_trace AS o
     CROSS JOIN wb_rule AS v
   ),
   judged AS (

@@ -14,8 +14,7 @@
 --   finding=flusher_waits_journal); tasks_count = count(tid) - count(tid,
 --   finding=flusher_waits_journal)
 -- @evidence  trace_state: duration_ns = max(duration_ns)
--- @needs     wb_dirty_flow, wb_loss, wb_failed_write, wb_bounds, wb_trace,
---   wb_rule
+-- @needs     wb_dirty_flow, wb_loss, wb_failed_write, wb_bounds, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    duration_ns INTEGER length of the time of interest
@@ -47,9 +46,7 @@ WITH
   )
 SELECT
   0 AS cost_task_ns,
-  CASE WHEN b.start_ts <= b.first_ts AND b.end_ts > b.last_ts THEN o.run_ns
-    ELSE min(b.end_ts, b.last_ts) - b.start_ts
-  END AS duration_ns,
+  b.asked_ns AS duration_ns,
   f.dirtied_bytes,
   f.written_bytes,
   CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
@@ -57,10 +54,7 @@ SELECT
     ELSE ''
   END AS failed,
   CASE
-    WHEN f.seen_ns < v.busy_ratio * CASE
-      WHEN b.start_ts <= b.first_ts AND b.end_ts > b.last_ts THEN o.run_ns
-      ELSE min(b.end_ts, b.last_ts) - b.start_ts
-    END
+    WHEN f.seen_ns < v.busy_ratio * b.asked_ns
       THEN f.seen_ns
   END AS seen_ns,
   l.tasks_count,
@@ -68,6 +62,5 @@ SELECT
 FROM flow AS f
 CROSS JOIN loss AS l
 CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_trace AS o
 CROSS JOIN wb_rule AS v
 ORDER BY f.dirtied_bytes;

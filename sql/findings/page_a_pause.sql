@@ -13,7 +13,7 @@
 --   comm={comm}, bdi={bdi}); slept_ns = sum(slept_total_ns, tid={tid},
 --   comm={comm}, bdi={bdi}); dirtied_bytes = sum(dirtied_bytes, tid={tid},
 --   comm={comm}, bdi={bdi})
--- @needs     wb_throttle_pause, wb_throttle_cost, wb_task, wb_bounds, wb_rule,
+-- @needs     wb_throttle_cost, wb_task, wb_bounds, wb_rule,
 --   wb_units
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER 0
@@ -33,10 +33,12 @@ WITH
       p.task_id,
       p.bdi,
       count(*) AS pauses_count,
+      sum(p.slept_ns) AS slept_ns,
       sum(
-        p.slept_ns >= v.page_pause_ns AND p.dirtied_bytes <= 2 * u.page_bytes
+        p.slept_ns >= v.page_pause_ns
+        AND p.accounted_bytes BETWEEN 1 AND 2 * u.page_bytes
       ) AS small_count
-    FROM wb_throttle_pause AS p
+    FROM wb_throttle_cost AS p
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
@@ -62,17 +64,18 @@ SELECT
   k.tid,
   c.bdi,
   c.pauses_count,
-  sum(t.slept_ns) AS slept_ns,
-  sum(t.accounted_bytes) AS dirtied_bytes,
+  c.slept_ns,
+  (
+    SELECT sum(t.accounted_bytes)
+    FROM wb_throttle_cost AS t
+    WHERE t.task_id = c.task_id
+      AND t.bdi = c.bdi
+      AND t.ts >= b.start_ts
+      AND t.ts < b.end_ts
+  ) AS dirtied_bytes,
   c.more
 FROM chosen AS c
 CROSS JOIN wb_bounds AS b
 JOIN wb_task AS k ON k.task_id = c.task_id
-JOIN wb_throttle_cost AS t
-  ON t.task_id = c.task_id
-  AND t.bdi = c.bdi
-  AND t.ts >= b.start_ts
-  AND t.ts < b.end_ts
 WHERE c.place = 1
-GROUP BY c.task_id, c.bdi
 ORDER BY c.small_count DESC, c.bdi;

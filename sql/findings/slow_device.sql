@@ -65,8 +65,15 @@ SELECT
     AS disk_bdi,
   CASE WHEN t.bdi GLOB '7:*' THEN t.bdi END AS loop_bdi,
   p.request_bytes,
-  CASE WHEN w.dirtied_bytes_per_s >= v.most_ratio * d.disk_bytes_per_s
-    THEN d.disk_bytes_per_s
+  CASE
+    WHEN (
+      SELECT
+        1.0 * sum(h.accounted_bytes) * u.second_ns
+          / nullif(max(h.ts) - min(h.ts), 0)
+      FROM wb_throttle_cost AS h
+      WHERE h.bdi = t.bdi
+    ) >= v.most_ratio * d.disk_bytes_per_s
+      THEN d.disk_bytes_per_s
   END AS wanted_bytes_per_s,
   CASE
     WHEN o.has_calls = 0 THEN 'sync_file_range'
@@ -86,15 +93,6 @@ CROSS JOIN wb_watched AS o
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
-LEFT JOIN (
-  SELECT
-    h.bdi,
-    1.0 * sum(h.accounted_bytes) * n.second_ns
-      / nullif(max(h.ts) - min(h.ts), 0) AS dirtied_bytes_per_s
-  FROM wb_throttle_cost AS h
-  CROSS JOIN wb_units AS n
-  GROUP BY h.bdi, n.second_ns
-) AS w ON w.bdi = t.bdi
 LEFT JOIN (
   SELECT l.bdi, avg(k.written_bytes) AS write_bytes
   FROM (

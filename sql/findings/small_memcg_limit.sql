@@ -37,7 +37,7 @@
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_disk_unknown, wb_task_dirtied,
 --   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_bounds,
---   wb_rule, wb_units, raw_wb_domain_dirty_state, raw_cgroup, raw_meminfo
+--   wb_rule, raw_wb_domain_dirty_state, raw_cgroup
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -132,13 +132,6 @@ WITH
     WHERE c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
   ),
-  machine AS (
-    SELECT max(i.value) * u.kib_bytes AS memory_bytes
-    FROM wb_units AS u
-    LEFT JOIN raw_meminfo AS i
-      ON i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
-    GROUP BY u.kib_bytes
-  ),
   sized AS (
     SELECT
       t.*,
@@ -158,7 +151,7 @@ WITH
         )
       END AS roomy_bytes,
       k.other_bytes IS NOT NULL AS is_whole,
-      m.memory_bytes,
+      s.memory_bytes,
       k.high_bytes,
       k.max_bytes,
       CASE
@@ -177,7 +170,6 @@ WITH
     FROM wb_loss_total AS t
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_dirty_setting AS s
-    CROSS JOIN machine AS m
     LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
     LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
     LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino

@@ -8,7 +8,7 @@
 -- @read     matters 1: so much is lost, or unknown, that no verdict is given.
 -- @grain    one row
 -- @filters  range
--- @needs    wb_trace_state, wb_trace, wb_bounds
+-- @needs    wb_trace_state, wb_bounds
 -- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
 --   or their events are not counted
 -- @column   lost_count INTEGER events that are lost; NULL likewise
@@ -36,11 +36,8 @@ SELECT
   s.ticks_clock,
   s.matters,
   CASE
-    WHEN s.ticks_clock IS NOT NULL THEN NULL
-    WHEN b.start_ts <= b.first_ts AND b.end_ts > b.last_ts THEN o.run_ns
-    ELSE min(b.end_ts, b.last_ts) - b.start_ts
+    WHEN s.ticks_clock IS NULL THEN b.asked_ns
   END AS duration_ns
 FROM wb_trace_state AS s
 CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_trace AS o
 ORDER BY s.matters;

@@ -104,13 +104,18 @@ CROSS JOIN wb_units AS v;
 -- @column   before_bytes_per_s REAL rate until then
 -- @column   after_bytes_per_s REAL rate from then on
 -- @column   basis TEXT requests, block samples, bdi samples or page writeback
+-- @column   request_bytes REAL mean size of its writes, or of those of its disk
+--   with the smallest; NULL = not recorded
 -- @column   is_only INTEGER 1: tasks can have waited for no other: what alone
 --   lies on all disks, as it is written to, else the only disk; else 0
 -- @materialize
 CREATE VIEW wb_disk_rate AS
 WITH
   written AS (
-    SELECT d.device, sum(d.bytes) AS bytes
+    SELECT
+      d.device,
+      sum(d.bytes) AS bytes,
+      avg(nullif(d.bytes, 0)) AS request_bytes
     FROM wb_block_done AS d
     WHERE d.op = 'write'
     GROUP BY d.device
@@ -134,10 +139,14 @@ WITH
   -- Disks of a mirror write the same twice, so where there are several, what a
   -- device counts itself goes before this.
   told AS (
-    SELECT w.device AS bdi, 1 AS grade, w.bytes
+    SELECT w.device AS bdi, 1 AS grade, w.bytes, w.request_bytes
     FROM written AS w
     UNION ALL
-    SELECT k.bdi, CASE count(*) WHEN 1 THEN 2 ELSE 4 END, sum(w.bytes)
+    SELECT
+      k.bdi,
+      CASE count(*) WHEN 1 THEN 2 ELSE 4 END,
+      sum(w.bytes),
+      min(w.request_bytes)
     FROM wb_stack AS k
     LEFT JOIN written AS w ON w.device = k.disk
     GROUP BY k.bdi
@@ -148,6 +157,8 @@ WITH
       1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0)
         AS bytes_per_s,
       1.0 * sum(s.written_bytes) AS bytes,
+      1.0 * sum(s.written_bytes) / nullif(sum(s.writes_count), 0)
+        AS request_bytes,
       sum(s.busy_ns) AS busy_ns
     FROM wb_block_sample AS s
     CROSS JOIN wb_units AS u
@@ -175,7 +186,8 @@ WITH
       o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
       o.bytes,
       o.busy_ns,
-      1.0 * b.busy_ns / o.busy_ns AS below_ratio
+      1.0 * b.busy_ns / o.busy_ns AS below_ratio,
+      NULL AS request_bytes
     FROM own AS o
     JOIN below AS b ON b.bdi = o.bdi
     CROSS JOIN wb_rule AS v
@@ -188,15 +200,19 @@ WITH
       1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
       1.0 * w.bytes,
       b.busy_ns,
-      NULL
+      NULL,
+      w.request_bytes
     FROM told AS w
     JOIN writing AS b ON b.device = w.bdi
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL
+    SELECT
+      s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL, s.request_bytes
     FROM sampled AS s
     UNION ALL
-    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL
+    SELECT
+      k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL,
+      min(s.request_bytes)
     FROM wb_stack AS k
     JOIN sampled AS s ON s.device = k.disk
     GROUP BY k.bdi
@@ -206,6 +222,7 @@ WITH
       6,
       max(s.written_bytes_per_s),
       1.0 * sum(s.written_bytes),
+      NULL,
       NULL,
       NULL
     FROM wb_bdi_sample AS s
@@ -330,6 +347,7 @@ SELECT
     WHEN 7 THEN 'page writeback'
     ELSE 'requests'
   END AS basis,
+  b.request_bytes,
   CASE
     WHEN sum(b.is_stacked) OVER () = 1 AND sum(b.is_free) OVER () = 0
       THEN b.is_stacked
@@ -473,74 +491,6 @@ WHERE n.disks_count > 0
     SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
   )
   AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);
-
--- @view     wb_device_pace
--- @shared
--- @summary  Whether the device of throttled tasks gave what it can, where its
---   requests do not tell: by the samples of its counters, or of the busiest
---   disk below it, and by what the kernel estimates that it writes.
--- @grain    bdi; order bdi
--- @key      bdi
--- @needs    wb_block_sample, wb_stack, wb_bandwidth, raw_balance_dirty_pages,
---   wb_units
--- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
--- @column   bdi TEXT backing device
--- @column   busy_ratio REAL of the time between samples, with a request; NULL =
---   no samples
--- @column   pace_ratio REAL what its throttled tasks dirtied, over the mean of
---   the kernel's estimate (avg_write_bw); NULL = one is not recorded, or for
---   less than a second
--- @source   mm/page-writeback.c wb_update_write_bandwidth()
--- @materialize
-CREATE VIEW wb_device_pace AS
-WITH
-  sampled AS (
-    SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
-    FROM wb_block_sample AS s
-    WHERE s.device IS NOT NULL
-    GROUP BY s.device
-  ),
-  busy AS (
-    SELECT o.bdi, max(o.ratio) AS ratio
-    FROM (
-      SELECT s.device AS bdi, s.ratio FROM sampled AS s
-      UNION ALL
-      SELECT k.bdi, s.ratio
-      FROM wb_stack AS k
-      JOIN sampled AS s ON s.device = k.disk
-    ) AS o
-    GROUP BY o.bdi
-  ),
-  estimated AS (
-    SELECT b.bdi, avg(b.avg_write_bw_bytes_per_s) AS bytes_per_s
-    FROM wb_bandwidth AS b
-    GROUP BY b.bdi
-  ),
-  dirtied AS (
-    SELECT
-      r.bdi,
-      -- Later events of a call have the pages of the first once more.
-      1.0 * sum(CASE WHEN r.paused > 0 THEN 0 ELSE r.dirtied END)
-        * u.page_bytes * u.second_ns / (max(r.ts) - min(r.ts)) AS bytes_per_s
-    FROM raw_balance_dirty_pages AS r
-    CROSS JOIN wb_units AS u
-    -- Nothing is read where no estimate was recorded.
-    WHERE EXISTS (SELECT 1 FROM wb_bandwidth)
-    GROUP BY r.bdi, u.page_bytes, u.second_ns
-    HAVING max(r.ts) - min(r.ts) >= u.second_ns
-  )
-SELECT
-  n.bdi,
-  b.ratio AS busy_ratio,
-  d.bytes_per_s / nullif(e.bytes_per_s, 0) AS pace_ratio
-FROM (
-  SELECT b.bdi FROM busy AS b
-  UNION
-  SELECT e.bdi FROM estimated AS e
-) AS n
-LEFT JOIN busy AS b ON b.bdi = n.bdi
-LEFT JOIN estimated AS e ON e.bdi = n.bdi
-LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 
 -- @view     _rate_change
 -- @summary  When the rate at which a device writes while it is busy changed for

@@ -395,6 +395,7 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @column   recorded_setpoint INTEGER pages, (dirty_limit + freerun) / 2: what
 --   balance_dirty_pages tells up to 6.14.1, below the one that is in force
 --   while dirty_limit is below thresh, which it follows in steps
+-- @column   least INTEGER pages, the smallest of its counts and the limit
 -- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
 -- @column   is_above_limit INTEGER 1: dirty is more than the limit
 -- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
@@ -413,6 +414,7 @@ WITH
       g.bg_thresh,
       g.thresh,
       g.dirty_limit,
+      min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)) AS least,
       CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
         AS hard_limit
     FROM raw_global_dirty_state AS g
@@ -430,6 +432,7 @@ SELECT
   (s.thresh + s.bg_thresh) / 2 AS freerun,
   (s.hard_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS setpoint,
   (s.dirty_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS recorded_setpoint,
+  s.least,
   -- The same as dirty > setpoint, without its divisions.
   4 * s.dirty > 2 * s.hard_limit + s.thresh + s.bg_thresh AS is_above_setpoint,
   s.dirty > s.thresh AND s.dirty > s.dirty_limit AS is_above_limit,
@@ -463,6 +466,9 @@ FROM _dirty_edge AS e;
 -- @column   thresh_bytes INTEGER mean over time of the dirty threshold, since
 --   that change
 -- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit)
+-- @column   limit_min_bytes INTEGER lowest of the samples
+-- @column   thresh_max_bytes INTEGER highest dirty threshold of the samples
+-- @column   least_pages INTEGER smallest count of pages, or limit
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
 WITH
@@ -503,6 +509,9 @@ WITH
     SELECT
       max(n.dirty) AS dirty_max,
       max(n.hard_limit) AS limit_max,
+      min(n.hard_limit) AS limit_min,
+      max(n.thresh) AS thresh_max,
+      min(n.least) AS least,
       total(
         CASE WHEN n.seq > d.changed_seq
           THEN (n.ts - d.from_ts) * (n.bg_thresh - p.bg_thresh)
@@ -531,7 +540,10 @@ SELECT
     * u.page_bytes AS INTEGER
   ) AS thresh_bytes,
   max(coalesce(c.limit_max, 0), coalesce(f.hard_limit, 0), l.hard_limit)
-    * u.page_bytes AS limit_max_bytes
+    * u.page_bytes AS limit_max_bytes,
+  c.limit_min * u.page_bytes AS limit_min_bytes,
+  c.thresh_max * u.page_bytes AS thresh_max_bytes,
+  c.least AS least_pages
 FROM changed AS c
 CROSS JOIN wb_units AS u
 LEFT JOIN edge AS d ON 1 = 1

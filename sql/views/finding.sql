@@ -38,106 +38,102 @@ WHERE t.is_told = 1;
 -- @shared
 -- @summary  Numbers of pages in events that no machine can have.
 -- @grain    event, kind of number; order event, what
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state, raw_meminfo,
---   wb_rule, wb_units
+-- @needs    wb_throttle_cause, wb_dirty_extent, wb_dirty_setting,
+--   raw_global_dirty_state, wb_params, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   event TEXT which
+-- @column   event TEXT sleeps of throttled tasks, or events of
+--   global_dirty_state
 -- @column   what TEXT the number, and why it is impossible
--- @column   rows_count INTEGER events with it
--- @column   events_count INTEGER all of these events
+-- @column   is_sure INTEGER 0: the threshold may have fallen before the trace
+-- @column   rows_count INTEGER of these, with it
+-- @column   events_count INTEGER all of these
 -- @source   docs/findings.md
 -- @materialize
 CREATE VIEW wb_impossible AS
 WITH
-  machine AS (
-    SELECT max(m.value) * u.kib_bytes / u.page_bytes AS pages
-    FROM wb_units AS u
-    LEFT JOIN raw_meminfo AS m
-      ON m.name = 'MemTotal' AND m.sample = 'before' AND m.unit = 'kB'
-    GROUP BY u.kib_bytes, u.page_bytes
-  ),
-  paused AS (
+  told AS (
     SELECT
-      count(*) AS events_count,
-      count(
-        CASE WHEN min(r.dirty, coalesce(r.wb_dirty, 0), r."limit") < 0 THEN 1
-        END
-      ) AS below_count,
-      min(min(r.dirty, coalesce(r.wb_dirty, 0), r."limit")) AS lowest,
-      count(CASE WHEN r.dirty > m.pages THEN 1 END) AS above_count,
-      max(r.dirty) AS highest,
-      m.pages
-    FROM machine AS m
-    CROSS JOIN raw_balance_dirty_pages AS r
-  ),
-  state AS (
+      'sleeps of throttled tasks' AS event,
+      min(
+        min(c.dirty_bytes),
+        coalesce(min(c.wb_dirty_bytes), 0),
+        coalesce(min(c.limit_bytes), 0)
+      ) / u.page_bytes AS least,
+      max(c.dirty_bytes) / u.page_bytes AS most,
+      s.memory_bytes / u.page_bytes AS memory,
+      NULL AS far
+    FROM wb_dirty_setting AS s
+    CROSS JOIN wb_units AS u
+    LEFT JOIN wb_throttle_cause AS c ON 1 = 1
+    GROUP BY s.memory_bytes, u.page_bytes
+    UNION ALL
     SELECT
-      count(*) AS events_count,
-      count(
-        CASE WHEN min(g.nr_dirty, g.nr_writeback, g.dirty_limit) < 0 THEN 1 END
-      ) AS below_count,
-      min(min(g.nr_dirty, g.nr_writeback, g.dirty_limit)) AS lowest,
-      count(CASE WHEN g.nr_dirty + g.nr_writeback > m.pages THEN 1 END)
-        AS above_count,
-      max(g.nr_dirty + g.nr_writeback) AS highest,
-      count(
-        CASE
-          -- It is 0 where low memory is full.
-          WHEN g.thresh > 0 AND g.dirty_limit >= v.impossible_factor * g.thresh
-            THEN 1
-        END
-      ) AS far_count,
-      -- It stays behind a threshold that was lowered in the run, and falls.
-      max(g.dirty_limit) > min(g.dirty_limit)
-        OR min(g.dirty_limit) < v.impossible_factor * max(g.thresh)
-        AS is_behind,
-      max(g.dirty_limit) AS limit_pages,
-      min(g.thresh) AS thresh_pages,
-      m.pages
-    FROM machine AS m
+      'events of global_dirty_state',
+      e.least_pages,
+      e.dirty_max_bytes / u.page_bytes,
+      s.memory_bytes / u.page_bytes,
+      -- It falls slowly to a threshold that was lowered, in the run or before
+      -- the part that is asked for. That is 0 where low memory is full.
+      CASE
+        WHEN p.t0_ns IS NULL
+          AND p.t1_ns IS NULL
+          AND e.limit_max_bytes = e.limit_min_bytes
+          AND e.limit_min_bytes >= v.impossible_factor * e.thresh_max_bytes
+          AND e.thresh_max_bytes > 0
+          THEN (e.limit_max_bytes / u.page_bytes) || ' of '
+            || (e.thresh_max_bytes / u.page_bytes) || ' pages'
+      END
+    FROM wb_dirty_extent AS e
+    CROSS JOIN wb_params AS p
+    CROSS JOIN wb_dirty_setting AS s
     CROSS JOIN wb_rule AS v
-    CROSS JOIN raw_global_dirty_state AS g
+    CROSS JOIN wb_units AS u
+  ),
+  found AS (
+    SELECT
+      t.event,
+      CASE
+        WHEN t.least < 0 THEN 'A count of pages is below zero (' || t.least
+          || ')'
+        WHEN t.most > t.memory
+          THEN 'More pages are dirty than the machine has (' || t.most || ' of '
+            || t.memory || ')'
+        ELSE 'The limit is fifty times the threshold and more (' || t.far || ')'
+      END AS what,
+      t.least < 0 AS is_below,
+      t.far,
+      t.memory
+    FROM told AS t
+    WHERE t.least < 0 OR t.most > t.memory OR t.far IS NOT NULL
   )
 SELECT
-  'balance_dirty_pages' AS event,
-  'a count of pages is below zero (' || p.lowest || ')' AS what,
-  p.below_count AS rows_count,
-  p.events_count
-FROM paused AS p
-WHERE p.below_count > 0
-UNION ALL
-SELECT
-  'balance_dirty_pages',
-  'more pages are dirty than the machine has (' || p.highest || ' of '
-    || p.pages || ')',
-  p.above_count,
-  p.events_count
-FROM paused AS p
-WHERE p.above_count > 0
-UNION ALL
-SELECT
-  'global_dirty_state',
-  'a count of pages is below zero (' || s.lowest || ')',
-  s.below_count,
-  s.events_count
-FROM state AS s
-WHERE s.below_count > 0
-UNION ALL
-SELECT
-  'global_dirty_state',
-  'more pages are dirty than the machine has (' || s.highest || ' of '
-    || s.pages || ')',
-  s.above_count,
-  s.events_count
-FROM state AS s
-WHERE s.above_count > 0
-UNION ALL
-SELECT
-  'global_dirty_state',
-  'the limit is fifty times the threshold and more (' || s.limit_pages
-    || ' of ' || s.thresh_pages || ' pages)',
-  s.far_count,
-  s.events_count
-FROM state AS s
-CROSS JOIN wb_rule AS v
-WHERE s.is_behind = 0 AND s.far_count > v.most_ratio * s.events_count;
+  f.event,
+  f.what,
+  f.far IS NULL AS is_sure,
+  -- Counted only where one was found.
+  count(
+    CASE
+      WHEN f.is_below THEN n.least < 0
+      WHEN f.far IS NOT NULL THEN 1
+      ELSE n.most > f.memory
+    END OR NULL
+  ) AS rows_count,
+  count(*) AS events_count
+FROM found AS f
+JOIN (
+  SELECT
+    'sleeps of throttled tasks' AS event,
+    min(
+      c.dirty_bytes, coalesce(c.wb_dirty_bytes, 0), coalesce(c.limit_bytes, 0)
+    ) AS least,
+    c.dirty_bytes / o.page_bytes AS most
+  FROM wb_units AS o
+  CROSS JOIN wb_throttle_cause AS c
+  UNION ALL
+  SELECT
+    'events of global_dirty_state',
+    min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)),
+    g.nr_dirty + g.nr_writeback
+  FROM raw_global_dirty_state AS g
+) AS n ON n.event = f.event
+GROUP BY f.event, f.what;

@@ -606,7 +606,8 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
 --   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_device_pace, wb_unwritten,
---   wb_limit_drain, wb_task, wb_rule, wb_units, raw_global_dirty_state
+--   wb_limit_drain, wb_dirty_setting, wb_task, wb_rule, wb_units,
+--   raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -771,12 +772,13 @@ FROM (
   SELECT
     a.*,
     a.dirty_bytes < 0 OR a.wb_dirty_bytes < 0 OR a.limit_bytes < 0
-      AS is_impossible,
+      OR a.dirty_bytes > e.memory_bytes AS is_impossible,
     max(
       coalesce(a.nr_writeback, w.bdi IS NULL),
       coalesce(a.device_ratio, w.bdi IS NULL)
     ) = 0 AS is_unwritten
   FROM placed AS a
+  CROSS JOIN wb_dirty_setting AS e
   LEFT JOIN wb_unwritten AS w ON w.bdi = a.bdi
 ) AS p
 CROSS JOIN wb_rule AS v

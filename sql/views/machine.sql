@@ -265,6 +265,7 @@ JOIN wb_stack AS k ON k.bdi = p.bdi;
 --   = nothing tells how many CPUs there are
 -- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
 --   default: no more is proposed; NULL = nothing tells
+-- @column   memory_bytes INTEGER the memory; NULL likewise
 -- @source   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(),
 --   WB_STAT_BATCH
 CREATE VIEW wb_dirty_setting AS
@@ -302,15 +303,13 @@ SELECT
     FROM raw_meta AS c
     WHERE c.key = 'cpus_count'
   ) AS least_bytes,
-  (
-    SELECT
-      i.value * u.kib_bytes / 5 / (u.kib_bytes * u.kib_bytes)
-        * (u.kib_bytes * u.kib_bytes)
-    FROM raw_meminfo AS i
-    WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
-  ) AS most_bytes
+  i.value * u.kib_bytes / 5 / (u.kib_bytes * u.kib_bytes)
+    * (u.kib_bytes * u.kib_bytes) AS most_bytes,
+  i.value * u.kib_bytes AS memory_bytes
 FROM wb_units AS u
 LEFT JOIN wb_setting AS s ON 1 = 1
+LEFT JOIN raw_meminfo AS i
+  ON i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
 GROUP BY u.kib_bytes, u.page_bytes;
 
 -- @view     wb_disk_backlog
@@ -321,7 +320,7 @@ GROUP BY u.kib_bytes, u.page_bytes;
 --   nor a volume that does nothing beside others; order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   wb_block_done, wb_block_sample, wb_stack, _stack_right, wb_swap_only,
+--   wb_stack, _stack_right, wb_swap_only,
 --   wb_flushed, wb_throttle_told, wb_throttle_bounds, raw_balance_dirty_pages,
 --   wb_params, wb_rule, wb_units
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages,
@@ -395,6 +394,7 @@ WITH
       d.bdi,
       d.disk_bytes_per_s,
       d.reached_ratio,
+      d.request_bytes,
       d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
@@ -457,23 +457,6 @@ WITH
       END AS backlog_bytes
     FROM held AS h
   ),
-  -- Limited by requests: the more is dirty the more of them merge.
-  small AS (
-    SELECT o.bdi, min(o.bytes) AS bytes
-    FROM (
-      SELECT d.device AS bdi, avg(d.bytes) AS bytes
-      FROM wb_block_done AS d
-      WHERE d.op = 'write' AND d.bytes > 0
-      GROUP BY d.device
-      UNION ALL
-      SELECT b.device, sum(b.written_bytes) / nullif(sum(b.writes_count), 0)
-      FROM wb_block_sample AS b
-      GROUP BY b.device
-    ) AS o
-    CROSS JOIN wb_rule AS v
-    WHERE o.bytes < v.small_request_bytes
-    GROUP BY o.bdi
-  ),
   -- Whoever wants less queued before a sync or a commit is helped by no limit
   -- that is not lower than the one in force.
   limits AS (
@@ -496,9 +479,11 @@ WITH
       ) AS background_bytes,
       d.backlog_bytes,
       coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes,
-      q.bytes AS request_bytes
+      -- Limited by requests: the more is dirty the more of them merge.
+      CASE WHEN d.request_bytes < v.small_request_bytes THEN d.request_bytes END
+        AS request_bytes
     FROM sized AS d
-    LEFT JOIN small AS q ON q.bdi = d.bdi
+    CROSS JOIN wb_rule AS v
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_dirty_setting AS s
   ),

@@ -39,30 +39,40 @@ FROM (
 -- @shared
 -- @summary  Where the trace begins and ends, and the part that is asked for.
 -- @grain    one row
--- @needs    raw_meta, wb_params
+-- @needs    raw_meta, wb_trace, wb_params
 -- @column   first_ts INTEGER first event of the trace, trace clock
 -- @column   last_ts INTEGER last event of the trace, trace clock
 -- @column   start_ts INTEGER first time of interest
 -- @column   end_ts INTEGER end of the time of interest
+-- @column   asked_ns INTEGER how long that is: of all the trace what was
+--   recorded (run_ns of wb_trace), of a part what lies in the trace
 -- @materialize
 CREATE VIEW wb_bounds AS
 WITH
   known AS (
     SELECT
-      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'first_ts') AS first_ts,
-      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts,
+      t.first_ts,
+      t.last_ts,
+      t.run_ns,
       -- A log without time stamps: every ts is 0.
       (
         SELECT 0
         FROM raw_meta AS m
         WHERE m.key = 'clock_unit' AND m.value = 'none'
       ) AS only_ts
+    FROM wb_trace AS t
   )
 SELECT
   m.first_ts,
   m.last_ts,
   coalesce(p.t0_ns, m.first_ts, m.only_ts) AS start_ts,
-  coalesce(p.t1_ns, m.last_ts + 1, m.only_ts + 1) AS end_ts
+  coalesce(p.t1_ns, m.last_ts + 1, m.only_ts + 1) AS end_ts,
+  CASE
+    WHEN coalesce(p.t0_ns <= m.first_ts, 1) AND coalesce(p.t1_ns > m.last_ts, 1)
+      THEN m.run_ns
+    ELSE min(coalesce(p.t1_ns, m.last_ts), m.last_ts)
+      - coalesce(p.t0_ns, m.first_ts)
+  END AS asked_ns
 FROM known AS m
 CROSS JOIN wb_params AS p;
 

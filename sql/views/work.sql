@@ -343,6 +343,77 @@ LEFT JOIN wb_cgroup AS g ON g.path = f.cgroup_path
 WHERE f.is_start = 0 AND f.after_start = 1 AND f.last_name = f.name
 GROUP BY f.name, coalesce(f.cgroup_ino, g.cgroup_ino, 1);
 
+-- @view     wb_device_pace
+-- @shared
+-- @summary  Whether the device of throttled tasks gave what it can, where its
+--   requests do not tell: by the samples of its counters, or of the busiest
+--   disk below it, and by what the kernel estimates that it writes.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @needs    wb_block_sample, wb_stack, wb_busy, wb_bandwidth,
+--   raw_balance_dirty_pages, wb_units
+-- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
+-- @column   bdi TEXT backing device
+-- @column   busy_ratio REAL of the time between samples, with a request; NULL =
+--   no samples
+-- @column   pace_ratio REAL what its throttled tasks dirtied, over the mean of
+--   the kernel's estimate (avg_write_bw); NULL = one is not recorded, or for
+--   less than a second
+-- @source   mm/page-writeback.c wb_update_write_bandwidth()
+-- @materialize
+CREATE VIEW wb_device_pace AS
+WITH
+  sampled AS (
+    SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
+    FROM wb_block_sample AS s
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device
+  ),
+  busy AS (
+    SELECT o.bdi, max(o.ratio) AS ratio
+    FROM (
+      SELECT s.device AS bdi, s.ratio FROM sampled AS s
+      UNION ALL
+      SELECT k.bdi, s.ratio
+      FROM wb_stack AS k
+      JOIN sampled AS s ON s.device = k.disk
+    ) AS o
+    GROUP BY o.bdi
+  ),
+  estimated AS (
+    SELECT b.bdi, avg(b.avg_write_bw_bytes_per_s) AS bytes_per_s
+    FROM wb_bandwidth AS b
+    -- Where requests tell, all events need not be read.
+    WHERE b.bdi NOT IN (
+      SELECT o.device FROM wb_busy AS o WHERE o.resource = 'device'
+    )
+    GROUP BY b.bdi
+  ),
+  dirtied AS (
+    SELECT
+      r.bdi,
+      -- Later events of a call have the pages of the first once more.
+      1.0 * sum(CASE WHEN r.paused > 0 THEN 0 ELSE r.dirtied END)
+        * u.page_bytes * u.second_ns / (max(r.ts) - min(r.ts)) AS bytes_per_s
+    FROM estimated AS e
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.bdi = e.bdi
+    GROUP BY r.bdi, u.page_bytes, u.second_ns
+    HAVING max(r.ts) - min(r.ts) >= u.second_ns
+  )
+SELECT
+  n.bdi,
+  b.ratio AS busy_ratio,
+  d.bytes_per_s / nullif(e.bytes_per_s, 0) AS pace_ratio
+FROM (
+  SELECT b.bdi FROM busy AS b
+  UNION
+  SELECT e.bdi FROM estimated AS e
+) AS n
+LEFT JOIN busy AS b ON b.bdi = n.bdi
+LEFT JOIN estimated AS e ON e.bdi = n.bdi
+LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
+
 -- @view     wb_unwritten
 -- @shared
 -- @summary  Bdis with throttled tasks for which nothing was written: the
