@@ -4,7 +4,7 @@
 
 usage: bench_fleet.py [--rounds N] [--few N] [--no-questions] [--scratch FOLDER] [--markdown FILE]
 
-A round is one replica of each of the 32 runs of tests/corpus, with another host, day and duration.
+A round is one replica of each of the runs of tests/corpus, with another host, day and duration.
 --rounds of them go to a standalone cluster of two workers, --few to all others; then the same rows
 are replicated up to 5,000 runs, and DuckDB and Spark answer the report over them.
 """
@@ -338,7 +338,7 @@ def page(ingests: Sequence[Ingest], held: Sequence[float], answers: Sequence[Any
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What a dataset of many runs costs.")
-    parser.add_argument("--rounds", type=int, default=16, help="of 32 runs, for the cluster [16]")
+    parser.add_argument("--rounds", type=int, default=16, help="rounds for the cluster [16]")
     parser.add_argument("--few", type=int, default=2, help="rounds for all others, 0: none [2]")
     parser.add_argument("--no-questions", action="store_true", help="only make datasets")
     parser.add_argument("--scratch", type=Path, help="folder with room for 3 GB [a new one]")

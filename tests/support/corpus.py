@@ -105,6 +105,12 @@ def _fio(run: Path, name: str) -> float:
             return float(sum(job["write"]["bw_bytes"] for job in jobs))
         case "longest_write_seconds":
             return float(max(job["write"]["clat_ns"]["max"] for job in jobs)) / 1e9
+        case "longest_read_seconds":
+            return float(max(job["read"]["clat_ns"]["max"] for job in jobs)) / 1e9
+        case "longest_fsync_seconds":
+            return float(max(job["sync"]["lat_ns"]["max"] for job in jobs)) / 1e9
+        case "reads_per_s":
+            return float(sum(job["read"]["iops"] for job in jobs))
         case "mean_fsync_seconds":
             return float(jobs[0]["sync"]["lat_ns"]["mean"]) / 1e9
     raise KeyError(name)

@@ -84,7 +84,7 @@ class Base:
 
 
 def bases(scratch: Path) -> list[Base]:
-    """The runs of the labelled corpus: 32 of kernels 6.1, 6.12 and 7.2, of a few seconds each."""
+    """The runs of the labelled corpus: 44 of kernels 6.1, 6.12 and 7.2, of a few seconds each."""
     return [Base(unpack_case(case, scratch)) for case in cases()]
 
 

@@ -18,17 +18,24 @@ _HEAD = """\
 """
 
 
+_LOUD = {"severe": 4, "warning": 3, "ok": 2, "note": 1}
+
+
 @dataclass
 class Samples:
-    """Of each rule one finding: best of the rule's own cause, with an advice, that says much."""
+    """Of each rule one finding: best of the rule's own cause, severe, that says much.
+
+    An all-clear says little.
+    """
 
     kept: dict[str, tuple[int, str, Finding]] = field(default_factory=dict)
 
     def add(self, run: str, findings: Iterable[Finding], caused: str = "") -> None:
         """Those of one run, which has this rule's cause."""
         for one in findings:
-            merit = 100 * (one.id == caused) + 10 * (one.advice is not None)
-            merit += len(one.told) if one.severity != "ok" else 0
+            merit = 1000 * (one.id == caused) + 100 * _LOUD.get(one.severity, 0)
+            merit += -len(one.text) if one.severity == "ok" else len(one.told)
+            merit += 10 * (one.advice is not None)
             if one.id not in self.kept or self.kept[one.id][0] < merit:
                 self.kept[one.id] = (merit, run, one)
 

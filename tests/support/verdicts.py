@@ -26,9 +26,15 @@ RULE_OF = {
     "strict-limit": "strict_limit",
     "strict-limit-busy": "strict_limit",
     "swap-competes": "swap_competes",
+    "healthy-busy-cpu": "nothing_wrong",
     "healthy-cgroup": "nothing_wrong",
     "healthy-copy": "nothing_wrong",
+    "healthy-fsync": "nothing_wrong",
+    "healthy-mapping": "nothing_wrong",
     "healthy-paced": "nothing_wrong",
+    "healthy-reader": "nothing_wrong",
+    "healthy-small-files": "nothing_wrong",
+    "healthy-two-writers": "nothing_wrong",
 }
 BEGIN, END = "<!-- confusion -->", "<!-- /confusion -->"
 

@@ -26,8 +26,8 @@ def test_there_are_enough() -> None:
         kernels[told["cause"]].add(".".join(str(told["kernel"]).split(".")[:2]))
     healthy = [case for case in _CASES if _told(case)["healthy"]]
     injected = {cause for cause in kernels if not str(cause).startswith("healthy")}
-    assert len(_CASES) >= 24
-    assert len(healthy) >= 6
+    assert len(_CASES) >= 44
+    assert len(healthy) >= 18
     assert len(injected) >= 12
     # The known-bad kernel is one version; everything else was seen on two.
     once = {cause for cause in injected if len(kernels[cause]) < 2}
