@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from make_man import section, verbatim
-from make_wheel import BuildError, one_wheel, run
+from make_wheel import BuildError, check_hardened, one_wheel, run
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/deb"
@@ -128,6 +128,7 @@ def install(root: Path) -> None:
     programs = root / "usr/bin"
     programs.mkdir(parents=True)
     shutil.move(library / "bin/wbscope-ingest", programs)
+    check_hardened((programs / "wbscope-ingest").read_bytes())
     shutil.rmtree(library / "bin")
     for faster in library.glob("markupsafe/_speedups*"):
         faster.unlink()  # for one Python only, and not stripped; it does without

@@ -17,8 +17,10 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,6 +41,12 @@ PACKAGES = (
 )  # fmt: skip
 # Texts that the copyright files of these packages name; every Debian has them.
 LICENCES = ("Apache-2.0", "GPL-2", "LGPL-2.1")
+# elf.h
+_PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 2, 0x6474E551, 0x6474E552
+_DT_FLAGS_1, _DF_1_NOW, _DF_1_PIE = 0x6FFFFFFB, 0x1, 0x08000000
+# __stack_chk_guard of AArch64; mov %fs:0x28 to any register on x86-64
+_GUARDED = rb"\0__stack_chk_(?:fail|guard)\0|\x64[\x48\x4c]\x8b.\x25\x28\0\0\0"
+_FORTIFIED = rb"\0__(?:mem|str|v?f?s?n?printf|read|vs)\w*_chk\0"
 _LICENCE_FOLDER = Path("/usr/share/common-licenses")
 
 
@@ -95,6 +103,9 @@ def build(processor: str, tools: Path, output: Path) -> Path:
     tags = [f"--platform-tag=linux_{processor}", "--remove"]
     run([str(tools / "bin/wheel"), "tags", *tags, str(built)])
     check_libc(one_wheel(made), tools)
+    with zipfile.ZipFile(one_wheel(made)) as wheel:
+        (program,) = (name for name in wheel.namelist() if name.endswith("/scripts/wbscope-ingest"))
+        check_hardened(wheel.read(program))
     # `auditwheel repair` would bring nothing along, and knows this machine's processor only.
     run([str(tools / "bin/wheel"), "tags", f"--platform-tag={PLATFORM}_{processor}", "--remove",
          str(one_wheel(made))])  # fmt: skip
@@ -182,6 +193,30 @@ def check_libc(wheel: Path, tools: Path) -> None:
     said = run([str(tools / "bin/auditwheel"), "show", str(wheel)])
     if f'"{PLATFORM}_' not in said:
         raise BuildError(f"auditwheel does not say {PLATFORM}: {' '.join(said.split())}")
+
+
+def check_hardened(program: bytes) -> None:
+    """The reader of strangers' files has what compiler and linker can do; by its ELF64 headers."""
+    (first,) = struct.unpack_from("<Q", program, 32)
+    size, count = struct.unpack_from("<HH", program, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", program, first + size * n) for n in range(count)]
+    by_type = {header[0]: header for header in headers}
+    _, _, at, _, _, length, _, _ = by_type[_PT_DYNAMIC]
+    flags = dict(struct.iter_unpack("<QQ", program[at : at + length])).get(_DT_FLAGS_1, 0)
+    is_there = {
+        "RELRO": _PT_GNU_RELRO in by_type,
+        "a stack that is not executed": not by_type[_PT_GNU_STACK][1] & 1,
+        "BIND_NOW": bool(flags & _DF_1_NOW),
+        "PIE": bool(flags & _DF_1_PIE),
+        # Zig's own __stack_chk_fail is inside: then by what reads the canary.
+        "the stack protector": re.search(_GUARDED, program) is not None,
+        "_FORTIFY_SOURCE": re.search(_FORTIFIED, program) is not None,
+        # Zig has libc++, whose checks end in a trap with a text.
+        "checks of the C++ library": b"__glibcxx_assert_fail" in program or b"libc++" in program,
+    }
+    lacking = [name for name, there in is_there.items() if not there]
+    if lacking:
+        raise BuildError(f"wbscope-ingest is built without {', '.join(lacking)}")
 
 
 def one_wheel(folder: Path) -> Path:
