@@ -2,6 +2,8 @@
 // The fields and labels of one event, from a format that libtraceevent read.
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "base/names.h"
 #include "format/format_share.h"
@@ -180,10 +182,11 @@ void add_labels(const tep_print_arg* field, const tep_print_flag_sym* symbols, b
     if (symbol->value == nullptr || symbol->str == nullptr) continue;
     char* end = nullptr;
     // Bit 63 and the like do not fit in a signed number.
-    const auto value = symbol->value[0] == '-'
+    auto value = symbol->value[0] == '-'
                            ? std::strtoll(symbol->value, &end, 0)
                            : static_cast<long long>(std::strtoull(symbol->value, &end, 0));
     if (end == symbol->value) continue;
+    if (const auto known = unresolved_value(symbol->str)) value = static_cast<long long>(*known);
     out.push_back({.field = name, .value = value, .label = symbol->str, .is_flag = is_flag});
   }
 }
@@ -239,6 +242,20 @@ void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>&
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> unresolved_value(std::string_view label) {
+  // include/linux/mmzone.h: enum vmscan_throttle_state
+  constexpr std::pair<std::string_view, std::uint64_t> kFlags[] = {
+      {"VMSCAN_THROTTLE_WRITEBACK", 1U << 0},
+      {"VMSCAN_THROTTLE_ISOLATED", 1U << 1},
+      {"VMSCAN_THROTTLE_NOPROGRESS", 1U << 2},
+      {"VMSCAN_THROTTLE_CONGESTED", 1U << 3},
+  };
+  for (const auto& [name, value] : kFlags) {
+    if (name == label) return value;
+  }
+  return std::nullopt;
+}
 
 bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& plan) {
   const PrintUses uses = scan_print(plan.text);

@@ -135,7 +135,8 @@ PrintArg Compiler::labelled(PrintArg::Kind kind, const tep_print_arg* value,
   out.text = delim == nullptr ? "" : delim;
   for (const auto* symbol = symbols; symbol != nullptr; symbol = symbol->next) {
     if (symbol->str == nullptr || *symbol->str == '\0') continue;
-    out.labels.push_back({.text = symbol->str, .value = number_of(symbol->value)});
+    const auto known = unresolved_value(symbol->str);
+    out.labels.push_back({.text = symbol->str, .value = known ? known : number_of(symbol->value)});
   }
   std::stable_sort(out.labels.begin(), out.labels.end(), [](const auto& a, const auto& b) {
     return a.text.size() > b.text.size();

@@ -5,6 +5,8 @@
 #include <traceevent/event-parse.h>
 
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "format/event_catalog.h"
@@ -22,6 +24,10 @@ using Tep = std::unique_ptr<tep_handle, TepDeleter>;
 // Adds the fields of a format to a plan that has its system and its text. False
 // when it has too many, or one that no record can have.
 [[nodiscard]] bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& plan);
+
+// The value of a label's enum, by the kernel's own header: of one that it leaves unresolved in
+// print formats, for want of TRACE_DEFINE_ENUM, which libtraceevent takes for 0.
+[[nodiscard]] std::optional<std::uint64_t> unresolved_value(std::string_view label);
 
 // Only the fields, of an event with 8 bytes a long.
 [[nodiscard]] bool read_fields(const tep_event& event, std::vector<FieldPlan>& out);

@@ -146,6 +146,13 @@ TEST(EventCatalog, FlagsAreLabelsToo) {
   EXPECT_TRUE(found->is_flag);
 }
 
+TEST(EventCatalog, FlagsThatTheKernelLeavesUnresolved) {
+  const EventPlan plan = plan_of(kernel_format("6.1.192-x86_64", "vmscan", "mm_vmscan_throttled"));
+  ASSERT_EQ(plan.labels.size(), 4u);
+  EXPECT_EQ(plan.labels[2].label, "VMSCAN_THROTTLE_NOPROGRESS");
+  for (std::size_t n = 0; n < 4; ++n) EXPECT_EQ(plan.labels[n].value, 1 << n);
+}
+
 TEST(EventCatalog, KindsOfFields) {
   const EventPlan plan = plan_of(format_text(
       "kinds", 1,
