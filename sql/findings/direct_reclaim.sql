@@ -6,16 +6,21 @@
 -- @when      direct_reclaim
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} in direct reclaim[, more than the
---   {throttled_ns} of throttling][; {skipped_ratio} of the pages that it looked
---   at are of zones that it may not take from][; compaction ran meanwhile
---   ({compaction:raw}), and some of that time may be its].
+-- @sentence  {tasks} waited {cost_task_ns} in {place:raw}[, {barren_ratio}
+--   of it because reclaim made no progress][, more than the {throttled_ns} of
+--   throttling][; {skipped_ratio} of the pages that it looked at are of zones
+--   that it may not take from][; compaction ran meanwhile ({compaction:raw}),
+--   and some of that time may be its].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_reclaim);
---   throttled_ns = sum(total_ns, kind=throttle)
+--   throttled_ns = sum(total_ns, kind=throttle); barren_ratio = sum(total_ns,
+--   finding=direct_reclaim, cause=reclaim without progress) / sum(total_ns,
+--   finding=direct_reclaim)
 -- @advice    [Let kswapd begin {earlier:raw}.][kswapd begins early already
 --   (vm.watermark_scale_factor is {high_factor:raw}): let fewer tasks allocate
 --   at once, or add memory.][Let kswapd begin earlier, by a higher
---   vm.min_free_kbytes: Linux {old_release} has no vm.watermark_scale_factor.]
+--   vm.min_free_kbytes: Linux {old_release} has no
+--   vm.watermark_scale_factor.][Let less run at a time, or {room:raw}: no
+--   watermark makes pages that can be taken.]
 -- @set       vm.watermark_scale_factor = {proposed_factor:raw}
 -- @now       [vm.watermark_scale_factor = {watermark_scale_factor:raw}]
 -- @costs     [More memory stays free and unused, {proposed_percent} % of each
@@ -23,12 +28,17 @@
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_dirty_setting, wb_bounds, wb_rule,
 --   wb_kernel, raw_mm_vmscan_lru_isolate, raw_event_counts
--- @events    vmscan:mm_vmscan_direct_reclaim_begin
+-- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
+-- @column    place TEXT direct reclaim, or reclaim where only sleeps in it were
+--   recorded (mm_vmscan_throttled, writeback_congestion_wait)
 -- @column    throttled_ns INTEGER time that tasks were throttled; NULL = that
 --   was more
+-- @column    barren_ratio REAL share of the waits in which reclaim made no
+--   progress (VMSCAN_THROTTLE_NOPROGRESS); NULL = less than half
+-- @column    room TEXT add memory, where that is so
 -- @column    skipped_ratio REAL share of nr_skipped in what lru_isolate
 --   scanned, where that is most; NULL = less, or not recorded
 -- @column    compaction TEXT events of compaction; NULL = none was recorded
@@ -64,6 +74,18 @@ WITH
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_kernel AS k
   ),
+  barren AS (
+    SELECT
+      1.0 * sum(CASE l.cause WHEN 'reclaim without progress' THEN l.dur END)
+        / sum(l.dur) AS ratio,
+      total(CASE l.kind WHEN 'direct reclaim' THEN l.dur END)
+        / sum(l.dur) AS direct_ratio
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'direct_reclaim'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+  ),
   beside AS (
     SELECT
       CASE WHEN i.skipped >= v.most_ratio * i.scanned
@@ -74,7 +96,10 @@ WITH
         FROM raw_event_counts AS c
         WHERE c.event GLOB '*mm_compaction_*'
         HAVING sum(c.count) > 0
-      ) AS compaction
+      ) AS compaction,
+      (SELECT o.ratio FROM barren AS o WHERE o.ratio >= v.most_ratio)
+        AS barren_ratio,
+      (SELECT o.direct_ratio FROM barren AS o) AS direct_ratio
     FROM (
       SELECT total(s.nr_skipped) AS skipped, total(s.nr_scanned) AS scanned
       FROM raw_mm_vmscan_lru_isolate AS s
@@ -92,7 +117,10 @@ WITH
     FROM scale AS c
     -- No watermark makes room in the zone that is short, nor compacts.
     CROSS JOIN beside AS o
-    WHERE o.skipped_ratio IS NULL AND o.compaction IS NULL
+    WHERE o.skipped_ratio IS NULL
+      AND o.compaction IS NULL
+      AND o.barren_ratio IS NULL
+      AND o.direct_ratio > 0
   )
 SELECT
   t.cost_task_ns,
@@ -102,8 +130,12 @@ SELECT
     ELSE 'note'
   END AS severity,
   t.tasks,
+  CASE WHEN z.direct_ratio > 0 THEN 'direct reclaim' ELSE 'reclaim' END
+    AS place,
   CASE WHEN h.dur > 0 AND h.dur < t.cost_task_ns THEN h.dur END
     AS throttled_ns,
+  z.barren_ratio,
+  CASE WHEN z.barren_ratio > 0 THEN 'add memory' END AS room,
   z.skipped_ratio,
   z.compaction,
   s.watermark_scale_factor,

@@ -48,13 +48,15 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_disk_backlog, wb_data_journal, wb_journal_basis, wb_sync_asked, wb_rule
--- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
+--   wb_disk_backlog, wb_data_journal, wb_journal_basis, wb_sync_asked, wb_rule,
+--   raw_sched_switch
+-- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit, sched:sched_switch
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where no event of a journal was recorded:
---   its thread had requests in flight; or the disk got much less than the
---   pages that were written
+--   its thread had requests in flight; where sleeps were not: all of a call is
+--   one wait then; or where the disk got much less than the pages that were
+--   written
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
@@ -94,8 +96,11 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
-  CASE WHEN d.reached_ratio IS NULL THEN j.confidence ELSE 'inferred' END
-    AS confidence,
+  CASE
+    WHEN d.reached_ratio IS NULL AND EXISTS (SELECT 1 FROM raw_sched_switch)
+      THEN j.confidence
+    ELSE 'inferred'
+  END AS confidence,
   t.tasks,
   t.bdi,
   t.longest_ns,

@@ -42,7 +42,7 @@
 --   {proposed_bytes} holds for all disks].
 -- @expect    {expected:raw}
 -- @needs     wb_loss, wb_loss_total, wb_sync_wait, wb_bounds, wb_disk_backlog,
---   wb_dirty_setting, wb_rule
+--   wb_dirty_setting, wb_hung, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -143,5 +143,7 @@ CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
 WHERE w.backlog_ns >= v.worth_most_ns
+  -- Its rate is none, then.
+  AND w.bdi NOT IN (SELECT h.bdi FROM wb_hung AS h)
   AND (w.place = 1 OR (w.place > 1 AND t.cost_task_ns >= v.loss_least_ns))
 ORDER BY cost_task_ns DESC, w.bdi;

@@ -3,9 +3,10 @@
 -- @title     Writers wait and nothing is written
 -- @summary   Tasks were throttled while no page was under writeback and their
 --   device had no request; or, where requests were not recorded, no page was
---   written all the time, by nr_written, or by flushers that began and ended
---   without a page. Only where that was most of the time that they were
---   throttled: less is the moment before the flusher wakes.
+--   written all the time, by nr_written, for five seconds and more whatever was
+--   under writeback, or by flushers that began and ended without a page. Only
+--   where that was most of the time that they were throttled: less is the
+--   moment before the flusher wakes.
 -- @when      no_writeback
 -- @severity  severe
 -- @confidence measured
@@ -14,11 +15,12 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=no_writeback,
 --   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
 --   sum(total_ns, kind=throttle, bdi={bdi})
--- @advice    Nothing tells why the flusher did not write: look at what it
---   waited for (its stack, the log of the kernel). Kernels with commit
---   64dd89ae01f2 and without cece9dc61daa (release candidates of 7.0) do not
---   start it for writers over a strict limit or the limits of their memory
---   cgroup: do not use these.
+-- @advice    [{away_bdi} got pages and completed none: look at it, at its
+--   server, if it has one, and at the log of the kernel.][Nothing tells why
+--   {flusher:raw} did not write: look at what it waited for (its stack, the log
+--   of the kernel). Kernels with commit 64dd89ae01f2 and without cece9dc61daa
+--   (release candidates of 7.0) do not start it for writers over a strict limit
+--   or the limits of their memory cgroup: do not use these.]
 -- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = {lax:raw}
 -- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
@@ -34,6 +36,8 @@
 --   or the kernel has no file to change that, from 6.2 on
 -- @column    lax INTEGER 0, where it is to be set
 -- @column    proof TEXT what shows it
+-- @column    away_bdi TEXT the same where pages were under writeback; else NULL
+-- @column    flusher TEXT the flusher, where none was; else NULL
 -- @column    share_ratio REAL share of the time that its writers were held up
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
@@ -44,6 +48,8 @@ WITH
     SELECT
       l.bdi,
       sum(l.dur) AS dur,
+      max(CASE l.finding WHEN 'no_writeback' THEN l.nr_writeback END)
+        AS nr_writeback,
       max(l.finding IS 'no_writeback' AND l.cause = 'strictlimit') AS is_strict
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
@@ -60,11 +66,15 @@ SELECT
   CASE
     WHEN t.device_ratio IS NOT NULL
       THEN 'no page was under writeback and the disk had no request'
+    WHEN h.nr_writeback > 0
+      THEN 'pages were under writeback, and nr_written stood still'
     WHEN o.runs_count IS NULL
       THEN 'no page was under writeback, and nr_written stood still'
     ELSE 'its flushers began and ended ' || o.runs_count
       || ' times without a page'
   END AS proof,
+  CASE WHEN h.nr_writeback > 0 THEN t.bdi END AS away_bdi,
+  CASE WHEN h.nr_writeback > 0 THEN NULL ELSE 'the flusher' END AS flusher,
   1.0 * t.cost_task_ns / h.dur AS share_ratio,
   t.first_ts,
   t.last_ts

@@ -14,15 +14,15 @@
 --   more in all is never called healthy.
 -- @severity  ok
 -- @confidence measured
--- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty,
---   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up by dirty
+-- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty, of a
+--   limit of {limit_max_bytes}, and] {calm}[tasks were held up by dirty
 --   throttling for {held_ns}, no write for longer than {longest_ns}][; other
 --   waits took {other_ns}][; {task} was asleep for {asleep_ratio} of the
 --   {life_ns} that it was seen][, and nothing shows that {asleep_bdi} was busy
---   all that time][; by PSI, tasks waited for {resource:raw} for a fifth of the
---   time or more][; {disk} was busy nearly all the time][; by PSI, a task was
---   ready and had no {cpu:raw} for half of the time or more][;
---   {excerpt:raw}]{unseen:raw}.
+--   all that time][; {stuck:raw}][; by PSI, tasks waited for {resource:raw}
+--   for a fifth of the time or more][; {disk} was busy nearly all the time][;
+--   by PSI, a task was ready and had no {cpu:raw} for half of the time or
+--   more][; {excerpt:raw}]{unseen:raw}.
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
@@ -31,9 +31,9 @@
 --   sum(total_ns) - sum(total_ns, kind=throttle) - sum(total_ns,
 --   finding=flusher_waits_journal)
 -- @advice    [Record what is missing: {command:raw}.]
--- @needs     wb_loss, wb_asleep, wb_watched, wb_wait_before, wb_dirty_extent,
---   wb_pressure_sample, wb_block_sample, wb_trace, wb_bounds, wb_params,
---   wb_rule, raw_lost_events, raw_meta
+-- @needs     wb_loss, wb_asleep, wb_standstill, wb_watched,
+--   wb_wait_before, wb_dirty_extent, wb_pressure_sample, wb_block_sample,
+--   wb_trace, wb_bounds, wb_params, wb_rule, raw_lost_events, raw_meta
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
 -- @column    severity TEXT ok; note = no all-clear
@@ -57,6 +57,7 @@
 -- @column    asleep_bdi TEXT that device; NULL = not known
 -- @column    asleep_ratio REAL share of its life
 -- @column    life_ns INTEGER how long it was seen
+-- @column    stuck TEXT what stood still (wb_standstill); NULL = nothing
 -- @column    resource TEXT I/O or memory, which tasks waited for by PSI, where
 --   sleeps were not recorded; NULL = hardly, or not recorded
 -- @column    disk TEXT that was busy nearly all the time, where neither sleeps
@@ -140,6 +141,12 @@ WITH
     ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
     LIMIT 1
   ),
+  still AS (
+    SELECT s.what
+    FROM wb_standstill AS s
+    ORDER BY s.kind
+    LIMIT 1
+  ),
   pressed AS (
     SELECT
       p.resource,
@@ -186,6 +193,7 @@ WITH
       a.bdi,
       a.asleep_ratio,
       a.life_ns,
+      s.what AS stuck,
       CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
       CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
         THEN d.device
@@ -213,6 +221,7 @@ WITH
     CROSS JOIN wb_rule AS v
     CROSS JOIN told AS t
     LEFT JOIN asleep AS a ON 1 = 1
+    LEFT JOIN still AS s ON 1 = 1
     LEFT JOIN pressure AS p ON 1 = 1
     LEFT JOIN busy AS d ON d.ratio IS NOT NULL
   ),
@@ -228,7 +237,7 @@ WITH
       CASE
         WHEN k.is_piece THEN 'piece'
         WHEN d.excerpt IS NOT NULL THEN 'excerpt'
-        WHEN d.task IS NOT NULL THEN 'asleep'
+        WHEN d.task IS NOT NULL OR d.stuck IS NOT NULL THEN 'asleep'
         WHEN d.resource IS NOT NULL OR d.disk IS NOT NULL THEN 'other'
         WHEN d.is_unseen THEN 'unseen'
       END AS doubt
@@ -275,6 +284,7 @@ SELECT
   CASE WHEN j.task IS NOT NULL THEN j.bdi END AS asleep_bdi,
   j.asleep_ratio,
   j.life_ns,
+  j.stuck,
   j.resource,
   j.disk,
   j.cpu,

@@ -7,8 +7,8 @@
 -- @when      swap_competes
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for memory: {swapped_count} pages of
---   swap went to[ {swap_bdi},] {place:raw}.
+-- @sentence  {tasks} waited {cost_task_ns} for memory: [{swapped_count} ]pages
+--   of swap went to[ {swap_bdi},] {place:raw}.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=swap_competes)
 -- @evidence  reclaim_destinations: swapped_count = max(pages_count,
 --   destination=swap device)
@@ -29,7 +29,8 @@
 -- @column    swap_bdi TEXT the device that swap lies on; NULL = not known
 -- @column    place TEXT what else that device is for
 -- @column    better TEXT which device were better
--- @column    swapped_count INTEGER pages that went to the swap device
+-- @column    swapped_count INTEGER pages that went to the swap device;
+--   NULL = not known
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c, mm/page_io.c swap_writepage()

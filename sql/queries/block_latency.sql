@@ -16,8 +16,8 @@
 -- @grain    device, op; order device, op
 -- @first    latency_p50_ns, latency_p99_ns, latency_max_ns,
 --   utilisation_ratio, count
--- @needs    wb_block_request, wb_block_busy, wb_bounds, wb_device_asked,
---   wb_params
+-- @needs    wb_block_request, wb_block_busy, wb_silence, wb_bounds,
+--   wb_device_asked, wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   op TEXT read, write, discard, flush or other
@@ -36,6 +36,9 @@
 -- @column   mean_request_bytes REAL of those completed
 -- @column   utilisation_ratio REAL share of the time in which the device had a
 --   request, of any kind; the same in all rows of a device
+-- @column   silent_max_ns INTEGER longest time of the whole trace in which the
+--   device completed nothing while it had a request: the same in all rows of a
+--   device; NULL = under 2 s
 -- @metric   latency_p99_ns lower: 99 of 100 requests were done by the device
 --   within this time
 -- @metric   latency_max_ns lower: the longest that the device took for one
@@ -158,9 +161,11 @@ SELECT
   s.depth_mean_count,
   d.depth_max_count,
   1.0 * s.ended_bytes / nullif(s.ended_count, 0) AS mean_request_bytes,
-  y.utilisation_ratio
+  y.utilisation_ratio,
+  e.silent_ns AS silent_max_ns
 FROM summed AS s
 LEFT JOIN deepest AS d ON d.device = s.device AND d.op = s.op
 LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
 LEFT JOIN busy AS y ON y.device = s.device
+LEFT JOIN wb_silence AS e ON e.device = s.device
 ORDER BY s.device, s.op;

@@ -290,9 +290,20 @@ WITH
     UNION ALL
     SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
     FROM shrunk AS h
+    CROSS JOIN wb_rule AS v
     CROSS JOIN stepped AS t
     CROSS JOIN wb_units AS u
-    WHERE h.is_main = 1 AND t.written > 0
+    WHERE h.is_main = 1
+      AND t.written > 0
+      -- Nor did swap, which no flusher writes, take much of it elsewhere.
+      AND (
+        SELECT total(w.bytes)
+        FROM written AS w
+        WHERE w.device <> h.bdi
+          AND w.device NOT IN (
+            SELECT k.disk FROM wb_stack AS k WHERE k.bdi = h.bdi
+          )
+      ) <= (1 - v.nearly_all_ratio) * h.bytes
     GROUP BY h.bdi, u.page_bytes
   ),
   page AS (

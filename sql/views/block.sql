@@ -106,13 +106,66 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
+-- @view     wb_block_before
+-- @shared
+-- @summary  Requests that devices had when the trace began: completions whose
+--   issue was not recorded, and is not lost. Parts of a request begin where one
+--   was issued. Where a device has more than 256, its issues were filtered.
+-- @grain    device, op; order device, op
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_lost_events,
+--   wb_block_request, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   op TEXT as in wb_block_done
+-- @column   to_ts INTEGER ns, end of the last
+-- @column   bytes INTEGER of them
+-- @materialize
+CREATE VIEW wb_block_before AS
+WITH
+  unmatched AS MATERIALIZED (
+    SELECT
+      c.seq, c.ts, c.dev_major, c.dev_minor, c.sector, c.op, c.nr_sector
+    FROM raw_block_rq_complete AS c
+    WHERE c.nr_sector > 0
+      AND c.seq NOT IN (
+        SELECT r.end_seq FROM wb_block_request AS r
+        WHERE r.end_seq IS NOT NULL
+      )
+      AND EXISTS (SELECT 1 FROM raw_block_rq_issue)
+      AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
+  ),
+  begun AS (
+    SELECT
+      u.dev_major || ':' || u.dev_minor AS device,
+      u.op,
+      u.ts,
+      u.nr_sector,
+      count(*) OVER (PARTITION BY u.dev_major, u.dev_minor) AS requests_count
+    FROM unmatched AS u
+    LEFT JOIN raw_block_rq_issue AS i
+      ON i.sector = u.sector
+      AND i.dev_major = u.dev_major
+      AND i.dev_minor = u.dev_minor
+      AND i.seq < u.seq
+    WHERE i.seq IS NULL
+  )
+SELECT
+  b.device,
+  b.op,
+  max(b.ts) AS to_ts,
+  sum(b.nr_sector) * o.sector_bytes AS bytes
+FROM begun AS b
+CROSS JOIN wb_units AS o
+WHERE b.requests_count <= 256
+GROUP BY b.device, b.op, o.sector_bytes;
+
 -- @view     wb_block_busy
 -- @shared
 -- @summary  Stretches of time in which a device had a request, given to the
 --   driver and not completed. A request without an end is left out where events
---   are lost.
+--   are lost. One that it had when the trace began counts from there on.
 -- @grain    stretch; order device, from_ts
--- @needs    wb_block_request
+-- @needs    wb_block_request, wb_block_before, wb_bounds
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   from_ts INTEGER ns, start
@@ -121,6 +174,15 @@ WHERE p.nr_sector IS NOT NULL;
 -- @materialize
 CREATE VIEW wb_block_busy AS
 WITH
+  known AS (
+    SELECT r.device, r.seq, r.issued_ts, r.until_ts
+    FROM wb_block_request AS r
+    WHERE r.is_known = 1
+    UNION ALL
+    SELECT f.device, -1, b.first_ts, f.to_ts
+    FROM wb_block_before AS f
+    CROSS JOIN wb_bounds AS b
+  ),
   reached AS (
     SELECT
       r.device,
@@ -130,8 +192,7 @@ WITH
         PARTITION BY r.device ORDER BY r.issued_ts, r.seq
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ts
-    FROM wb_block_request AS r
-    WHERE r.is_known = 1
+    FROM known AS r
   )
 SELECT
   r.device,
@@ -140,6 +201,82 @@ SELECT
   r.until_ts AS to_ts
 FROM reached AS r
 WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
+
+-- @view     wb_silence
+-- @shared
+-- @summary  Longest time in which a device completed nothing while it had one
+--   and the same request: of devices that had any for two seconds or more.
+-- @grain    device; order device
+-- @key      device
+-- @needs    wb_block_request, wb_block_before, wb_block_done, wb_bounds,
+--   wb_rule
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   silent_ns INTEGER that time
+-- @column   bytes INTEGER of the requests that it had for two seconds then
+-- @column   is_open INTEGER 1: it lasted until the trace ended
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
+-- @materialize
+CREATE VIEW wb_silence AS
+WITH
+  slow AS MATERIALIZED (
+    SELECT r.device, r.issued_ts, r.until_ts, r.bytes
+    FROM wb_block_request AS r
+    CROSS JOIN wb_rule AS v
+    WHERE r.is_known = 1 AND r.until_ts - r.issued_ts >= v.little_most_ns
+    UNION ALL
+    SELECT f.device, b.first_ts, f.to_ts, f.bytes
+    FROM wb_block_before AS f
+    CROSS JOIN wb_bounds AS b
+  ),
+  done AS (
+    SELECT d.device, d.ts
+    FROM wb_block_done AS d
+    WHERE d.device IN (SELECT s.device FROM slow AS s)
+    UNION ALL
+    SELECT s.device, b.first_ts
+    FROM slow AS s
+    CROSS JOIN wb_bounds AS b
+    UNION ALL
+    SELECT s.device, b.last_ts
+    FROM slow AS s
+    CROSS JOIN wb_bounds AS b
+  ),
+  gap AS (
+    SELECT
+      d.device,
+      lag(d.ts) OVER (PARTITION BY d.device ORDER BY d.ts) AS from_ts,
+      d.ts AS to_ts
+    FROM done AS d
+  ),
+  silent AS (
+    SELECT
+      g.device,
+      sum(s.bytes) AS bytes,
+      min(max(s.issued_ts, g.from_ts)) AS from_ts,
+      g.to_ts
+    FROM gap AS g
+    CROSS JOIN wb_rule AS v
+    JOIN slow AS s
+      ON s.device = g.device
+      AND s.issued_ts < g.to_ts
+      AND s.until_ts >= g.to_ts
+    WHERE g.to_ts - g.from_ts >= v.little_most_ns
+    GROUP BY g.device, g.to_ts
+  )
+SELECT
+  s.device,
+  max(s.to_ts - s.from_ts) AS silent_ns,
+  s.bytes,
+  s.to_ts = b.last_ts AS is_open,
+  s.from_ts,
+  s.to_ts
+FROM silent AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_rule AS v
+WHERE s.to_ts - s.from_ts >= v.little_most_ns
+GROUP BY s.device;
 
 -- @view     wb_block_done
 -- @shared
@@ -420,8 +557,8 @@ FROM known AS t;
 --   any device had other requests, too, the time with one that writes or
 --   flushes is told of all.
 -- @grain    stretch; order resource, device, from_ts
--- @needs    wb_wait_request, wb_server_request, wb_stack, wb_stack_own,
---   wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
+-- @needs    wb_wait_request, wb_block_before, wb_server_request, wb_stack,
+--   wb_stack_own, wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
 --   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, raw_lost_events,
 --   wb_bounds, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete,
@@ -498,6 +635,15 @@ WITH
     -- Zeroes that the disk writes itself (other) have no bytes to count.
     WHERE r.op IN ('write', 'flush')
       AND EXISTS (
+        SELECT 1 FROM wb_wait_request AS q
+        WHERE q.op NOT IN ('write', 'flush')
+      )
+    UNION ALL
+    SELECT s.resource, f.device, b.first_ts, f.to_ts
+    FROM wb_block_before AS f
+    CROSS JOIN wb_bounds AS b
+    JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
+      ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
         SELECT 1 FROM wb_wait_request AS q
         WHERE q.op NOT IN ('write', 'flush')
       )

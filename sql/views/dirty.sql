@@ -623,6 +623,31 @@ SELECT g.seq
 FROM raw_global_dirty_state AS g
 WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
 
+-- @view     wb_dirty_still
+-- @shared
+-- @summary  A second and more in which nr_written was the same, while more than
+--   the background threshold was dirty, or 256 pages and more were under
+--   writeback: looked for in windows that end with what they began with.
+-- @grain    stretch; order nr_written
+-- @needs    _dirty_edge, raw_global_dirty_state, wb_rule, wb_units
+-- @optional writeback:global_dirty_state
+-- @column   nr_written INTEGER pages, since boot
+-- @column   dur INTEGER ns, from the first sample of these to the last
+CREATE VIEW wb_dirty_still AS
+SELECT g.nr_written, max(g.ts) - min(g.ts) AS dur
+FROM _dirty_edge AS e
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
+JOIN raw_global_dirty_state AS l
+  ON l.seq = e.last_seq AND l.nr_written = f.nr_written
+JOIN raw_global_dirty_state AS g
+  ON g.seq >= e.first_seq
+  AND g.seq < e.after_seq
+  AND (g.nr_dirty > g.bg_thresh OR g.nr_writeback >= v.few_pages_count)
+GROUP BY g.nr_written, u.second_ns
+HAVING max(g.ts) - min(g.ts) >= u.second_ns;
+
 -- @view     _swap_known
 -- @summary  Whether the trace tells what reclaim gave to swap devices. Of a run
 --   in which much of it was zero-filled or went to zswap nobody knows when.

@@ -137,3 +137,75 @@ JOIN (
   FROM raw_global_dirty_state AS g
 ) AS n ON n.event = f.event
 GROUP BY f.event, f.what;
+
+-- @view     wb_hung
+-- @shared
+-- @summary  Devices that stopped in the run: they completed nothing for two
+--   seconds, and for four times as long as they otherwise take for what they
+--   had to write or read then.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @needs    wb_silence, wb_disk_rate, wb_block_request, wb_rule
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT major:minor
+-- @column   silent_ns INTEGER of wb_silence
+-- @column   is_open INTEGER of wb_silence
+-- @column   from_ts INTEGER of wb_silence
+-- @column   to_ts INTEGER of wb_silence
+-- @materialize
+CREATE VIEW wb_hung AS
+SELECT s.device AS bdi, s.silent_ns, s.is_open, s.from_ts, s.to_ts
+FROM wb_silence AS s
+CROSS JOIN wb_rule AS v
+LEFT JOIN wb_disk_rate AS r ON r.bdi = s.device
+-- A device that wrote nothing else has no rate.
+WHERE s.silent_ns >= v.hung_factor * s.bytes
+    * coalesce(max(r.busy_ns - s.silent_ns, 0) / nullif(r.written_bytes, 0), 0)
+  AND s.device IN (SELECT q.device FROM wb_block_request AS q);
+
+-- @view     wb_standstill
+-- @shared
+-- @summary  What stood still for two seconds or more, though it may be of no
+--   consequence: requests of a device, kernel threads that were blocked, and,
+--   for a second or more, all writing of pages though there was much to write.
+-- @grain    kind; order kind
+-- @key      kind
+-- @needs    wb_silence, wb_blocked, wb_task, wb_kernel_task, wb_dirty_still,
+--   wb_bounds, wb_rule
+-- @optional block:block_rq_issue, block:block_rq_complete, sched:sched_switch,
+--   writeback:global_dirty_state
+-- @column   kind TEXT device, pages or thread
+-- @column   what TEXT in words, the longest
+-- @column   dur INTEGER how long
+-- @materialize
+CREATE VIEW wb_standstill AS
+SELECT
+  'device' AS kind,
+  s.device || ' had a request for seconds and completed nothing meanwhile'
+    AS what,
+  max(s.silent_ns) AS dur
+FROM wb_silence AS s
+CROSS JOIN wb_bounds AS b
+WHERE s.to_ts > b.start_ts AND s.from_ts < b.end_ts
+GROUP BY b.start_ts
+UNION ALL
+SELECT
+  'thread',
+  t.comm || ' ' || t.tid || ' was blocked for seconds',
+  max(s.end_ts - s.ts)
+FROM wb_blocked AS s
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_bounds AS b
+JOIN wb_task AS t ON t.tid = s.tid
+JOIN wb_kernel_task AS k ON k.task_id = t.task_id
+WHERE s.end_ts - s.ts >= v.little_most_ns
+  AND s.ts < b.end_ts
+  AND s.end_ts > b.start_ts
+GROUP BY b.start_ts
+UNION ALL
+SELECT
+  'pages',
+  'nothing was written for a second or more though there was much to write',
+  max(d.dur)
+FROM wb_dirty_still AS d
+HAVING count(*) > 0;

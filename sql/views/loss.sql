@@ -776,9 +776,13 @@ FROM (
     max(
       coalesce(a.nr_writeback, w.bdi IS NULL),
       coalesce(a.device_ratio, w.bdi IS NULL)
-    ) = 0 AS is_unwritten
+    ) = 0
+      -- Pages are with it, and it completes none.
+      OR coalesce(w.still_ns >= u.worth_most_ns, 0)
+        AND a.device_ratio IS NULL AS is_unwritten
   FROM placed AS a
   CROSS JOIN wb_dirty_setting AS e
+  CROSS JOIN wb_rule AS u
   LEFT JOIN wb_unwritten AS w ON w.bdi = a.bdi
 ) AS p
 CROSS JOIN wb_rule AS v

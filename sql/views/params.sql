@@ -285,6 +285,8 @@ FROM told AS t;
 --   makes some 100 KiB/s of any disk
 -- @column   impossible_factor INTEGER the dirty limit falls to the threshold;
 --   it is never this many times as high for long
+-- @column   hung_factor INTEGER a device that is silent for this many times as
+--   long as its rate makes of what it has stopped
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS
@@ -351,5 +353,6 @@ SELECT
   2 * u.second_ns AS excerpt_least_ns,
   100 AS excerpt_least_count,
   30 * u.ms_ns AS page_pause_ns,
-  50 AS impossible_factor
+  50 AS impossible_factor,
+  4 AS hung_factor
 FROM wb_units AS u;

@@ -26,7 +26,8 @@ SELECT
   CASE
     WHEN s.prev_state IS NULL THEN NULL
     WHEN s.prev_state & k.dead_bits <> 0 THEN 'X'
-    WHEN s.prev_state & k.idle_bits <> 0 THEN 'I'
+    -- D|K of texts is TASK_KILLABLE: its 128 is the idle bit of 4.14 and later.
+    WHEN s.prev_state & k.idle_bits <> 0 AND s.prev_state & 130 <> 130 THEN 'I'
     WHEN s.prev_state & 2 <> 0 THEN 'D'
     WHEN s.prev_state & 1 <> 0 THEN 'S'
     WHEN s.prev_state & 12 <> 0 THEN 'T'

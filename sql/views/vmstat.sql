@@ -440,17 +440,40 @@ FROM closed AS c;
 
 -- @view     wb_dirty_reclaim
 -- @shared
--- @summary  Whether the machine's reclaim met dirty pages of files in the run.
+-- @summary  Whether the machine's reclaim met dirty pages of files in the run:
+--   by vmstat, or, without it, by the scans that were recorded.
 -- @grain    one row
--- @needs    wb_vmstat, wb_rule
+-- @needs    wb_vmstat, raw_mm_vmscan_lru_shrink_inactive, wb_rule
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive
 -- @column   is_meeting_dirty INTEGER 1: it did
 -- @materialize
 CREATE VIEW wb_dirty_reclaim AS
-SELECT
-  EXISTS (
-    SELECT 1
+WITH
+  counted AS (
+    SELECT max(g.gained_count) AS pages
     FROM wb_vmstat AS g
     WHERE g.name = 'nr_vmscan_immediate_reclaim'
-      AND g.gained_count >= v.few_pages_count
-  ) AS is_meeting_dirty
-FROM wb_rule AS v;
+  ),
+  -- Neither number has anonymous pages: folio_check_dirty_writeback().
+  scanned AS (
+    SELECT
+      max(
+        s.nr_immediate,
+        CASE WHEN s.nr_dirty >= v.dirty_least_ratio * s.nr_scanned
+          THEN s.nr_dirty
+          ELSE 0
+        END
+      ) AS pages
+    FROM (
+      SELECT
+        total(s.nr_immediate) AS nr_immediate,
+        total(s.nr_dirty) AS nr_dirty,
+        total(s.nr_scanned) AS nr_scanned
+      FROM raw_mm_vmscan_lru_shrink_inactive AS s
+    ) AS s
+    CROSS JOIN wb_rule AS v
+  )
+SELECT coalesce(c.pages, s.pages) >= v.few_pages_count AS is_meeting_dirty
+FROM counted AS c
+CROSS JOIN scanned AS s
+CROSS JOIN wb_rule AS v;

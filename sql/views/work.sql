@@ -428,6 +428,8 @@ LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 -- @column   bdi TEXT backing device
 -- @column   runs_count INTEGER times that its flushers began and ended; NULL =
 --   that was not recorded
+-- @column   still_ns INTEGER how long it stood still; NULL = it did not, or was
+--   not recorded
 -- @source   include/trace/events/writeback.h global_dirty_state: nr_written
 -- @materialize
 CREATE VIEW wb_unwritten AS
@@ -442,6 +444,7 @@ WITH
   ),
   machine AS (
     SELECT
+      l.ts - f.ts AS dur,
       CASE WHEN l.ts - f.ts >= u.second_ns
         THEN l.nr_written = f.nr_written
       END AS is_still
@@ -457,7 +460,10 @@ WITH
     FROM wb_flushed AS f
     GROUP BY f.bdi
   )
-SELECT t.bdi, f.runs_count
+SELECT
+  t.bdi,
+  f.runs_count,
+  CASE m.is_still WHEN 1 THEN m.dur END AS still_ns
 FROM machine AS m
 -- All events are looked at only where that may be so.
 CROSS JOIN (

@@ -89,6 +89,18 @@ def test_the_samples_of_each_rule_are_what_runs_got(
     assert _SAMPLES.read_text() == samples.toml(), "run this test with --update-docs"
 
 
+@pytest.mark.parametrize("cause", ["reclaim-meets-dirty", "swap-competes"])
+@pytest.mark.parametrize("kernel", ["6.1", "7.2"])
+def test_a_missing_number_hides_no_cause(kernel: str, cause: str, tmp_path: Path) -> None:
+    (case,) = (case for case in cases() if case.name == f"{kernel}-{cause}")
+    folder = unpack(case, tmp_path)
+    for file in folder.glob("vmstat.*"):
+        file.unlink()
+    with wbscope.open(folder) as run:
+        first = run.findings()[0]
+    assert (first.id, first.confidence) == (RULE_OF[cause], "measured")
+
+
 @pytest.mark.parametrize("kernel", ["6.1", "7.2"])
 def test_a_memory_cgroup_holds_its_burst(kernel: str, unpacked: Unpacked) -> None:
     """In the memory that is proposed, and none of its reclaim is told as the machine's."""

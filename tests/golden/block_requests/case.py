@@ -5,12 +5,12 @@ By hand, sectors of 512 bytes, device 8:0 = dev 8 << 20; the trace goes from 10.
   write A, sector 100 + 8: issued at 0 ms, done at 10 ms
   write B, sector 200 + 16: issued at 0 ms, its first half done at 20 ms, the rest at 30 ms: 30 ms
   write C, sector 300 + 8: issued at 40 ms, never done: open, in flight for 60 ms
-  write D, sector 400 + 8: done at 50 ms, issued before the trace: not counted
+  write D, sector 400 + 8: done at 50 ms, issued before the trace: not counted, but busy
   read E, sector 100 + 8 (A's place again): issued at 60 ms, done at 62 ms
   flush: issued with sector 0, done at sector -1, as the kernel has it: 5 ms
   writes: 2 done, 24 sectors = 12288 bytes, 1 open; mean 20 ms; p50 is the 1st of 2 = 10 ms, p95 and
     p99 the 2nd = 30 ms; in flight 10 + 30 + 60 = 100 ms of 100.000001 ms, at most 2 at once
-  busy: 0 to 30 ms (A, B) and 40 to 100 ms (C, with E and the flush in it): 90 ms
+  busy: 0 to 50 ms (D, with A and B in it) and 40 to 100 ms (C, with E and the flush): 100 ms
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _row(
         "depth_mean_count": busy * _MS / _LENGTH,
         "depth_max_count": most,
         "mean_request_bytes": size / count,
-        "utilisation_ratio": 90 * _MS / _LENGTH,
+        "utilisation_ratio": 100 * _MS / _LENGTH,
     }
 
 
