@@ -255,7 +255,7 @@ def extract_files(archive: IO[bytes], folder: Path) -> None:
     try:
         unpack_tar(archive, folder, budget)
     except (OSError, *DAMAGES) as error:
-        if isinstance(error, OSError) and error.errno in _OUR_DISK:
+        if isinstance(error, OSError) and error.errno in (*_OUR_DISK, errno.EFBIG):
             raise
         raise InputError(
             "not-a-recording", "the archive", f"is no whole tar file: {error}",

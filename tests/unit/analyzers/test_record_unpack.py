@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.faults import memory_disk
+from support.faults import memory_disk, no_file_above
 from support.textrun import sent_archive
 from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
@@ -196,6 +196,14 @@ def test_archive_on_a_disk_without_room(cli: Cli, tmp_path: Path) -> None:
         assert ran.code == 5
         assert ran.err.startswith(f"error[cannot-write]: {disk}/run: ")
         assert list(disk.iterdir()) == []
+
+
+def test_archive_under_a_limit_of_files(cli: Cli, tmp_path: Path) -> None:
+    """Nor is it with `ulimit -f`."""
+    archive = _file(tmp_path, **{"cpu0.pages": "0" * (1 << 20)})
+    with no_file_above(512 << 10):
+        ran = cli("record", "--unpack", archive, "-o", tmp_path / "run")
+    assert (ran.code, ran.err.startswith("error[cannot-write]")) == (5, True), ran.err
 
 
 def test_archive_replaces_an_older_run_only_when_it_is_whole(
