@@ -12,6 +12,7 @@
 -- @column   last_date TEXT day of the last
 -- @column   severe_count INTEGER runs with a severe finding
 -- @column   warning_count INTEGER runs with a warning and no severe finding
+-- @column   clear_count INTEGER runs with an all-clear (nothing_wrong, ok)
 -- @column   damaged_count INTEGER runs of which only a part was read
 -- @column   lossy_count INTEGER runs that lost events, however many
 -- @column   faulty_count INTEGER runs that disagree with what is beside them
@@ -24,7 +25,10 @@ WITH
     SELECT
       f.run,
       max(CASE WHEN f.severity = 'severe' THEN 1 ELSE 0 END) AS is_severe,
-      max(CASE WHEN f.severity = 'warning' THEN 1 ELSE 0 END) AS is_warning
+      max(CASE WHEN f.severity = 'warning' THEN 1 ELSE 0 END) AS is_warning,
+      max(
+        CASE WHEN f.id = 'nothing_wrong' AND f.severity = 'ok' THEN 1 ELSE 0 END
+      ) AS is_clear
     FROM findings AS f
     GROUP BY f.run
   ),
@@ -43,6 +47,7 @@ SELECT
   count(CASE WHEN t.is_severe = 1 THEN 1 END) AS severe_count,
   count(CASE WHEN t.is_severe = 0 AND t.is_warning = 1 THEN 1 END)
     AS warning_count,
+  count(CASE WHEN t.is_clear = 1 THEN 1 END) AS clear_count,
   count(CASE WHEN r.damaged = 1 THEN 1 END) AS damaged_count,
   count(l.run) AS lossy_count,
   count(CASE WHEN r.faults_count > 0 THEN 1 END) AS faulty_count,

@@ -18,7 +18,8 @@ import pyarrow.parquet
 import pytest
 import wbscope as package
 from support.cli import Wbscope
-from support.runs import example
+from support.corpus import CORPUS, unpack
+from support.runs import REPOSITORY, example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.fleet.redact import Redaction, redact_database
@@ -81,6 +82,18 @@ def test_the_report_says_what_the_runs_say(
     text = page.read_text()
     assert document["title"] in text
     assert not re.search(r"(src|href)=\"?https?:", text)
+
+
+@pytest.mark.core
+def test_the_report_has_no_all_clear_of_runs_without_one(wbscope: Wbscope, tmp_path: Path) -> None:
+    healthy = unpack(CORPUS / "6.1-healthy-cgroup", tmp_path)
+    untold = REPOSITORY / "examples/gate/runs/lower-2"
+    titles = []
+    for name, runs in (("clear", [healthy]), ("mixed", [healthy, untold])):
+        assert wbscope.run("fleet", "ingest", *runs, "-o", tmp_path / name).returncode == 0
+        titles.append(wbscope.document("fleet", "report", tmp_path / name)["title"])
+    assert titles[0] == "nothing is wrong in 1 run"
+    assert titles[1].endswith("; 1 of 2 runs (50.0 %) have an all-clear")
 
 
 def test_the_report_calls_runs_by_name(wbscope: Wbscope, dataset: Path, tmp_path: Path) -> None:

@@ -31,7 +31,10 @@ def fleet_title(head: Mapping[str, Any]) -> str:
         return f"{_share(severe, runs)} have a severe finding{more}"
     if warned:
         return f"{_share(warned, runs)} have a warning, none a severe finding"
-    return f"nothing is wrong in {counted(runs, 'run')}"
+    clear = head["clear_count"]
+    if clear == runs:
+        return f"nothing is wrong in {counted(runs, 'run')}"
+    return f"no finding is severe or a warning; {_share(clear, runs)} have an all-clear"
 
 
 def head_text(head: Mapping[str, Any]) -> str:
