@@ -15,7 +15,8 @@
 --   finding=small_limit, bdi={bdi})
 -- @evidence  dirty_limits: thresh_bytes = max(thresh_bytes)
 -- @evidence  disk_rates: thresh_ns = max(thresh_ns, bdi={bdi})
--- @advice    Raise the limit to what {bdi} writes in a second.
+-- @advice    [Raise the limit to what {raised_bdi} writes in a
+--   second{most:raw}.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -25,7 +26,7 @@
 --   {background_percent:raw}]
 -- @costs     Up to {proposed_bytes} more may be lost in a crash, and sync waits
 --   for them.
--- @expect    throttle_summary.slept_total_ns lower
+-- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent,
 --   wb_dirty_setting, wb_rule, wb_units
 -- @events    writeback:balance_dirty_pages
@@ -40,6 +41,9 @@
 --   recorded; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the
 --   device; NULL = not recorded
+-- @column    raised_bdi TEXT the device; NULL = the limit is as high already
+-- @column    most TEXT what is proposed where that is less; empty where not
+-- @column    expected TEXT what should fall then; NULL likewise
 -- @column    proposed_bytes INTEGER what the device writes in a second; a fifth
 --   of the memory at most
 -- @column    background_bytes INTEGER half of that
@@ -51,17 +55,26 @@
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c MAX_PAUSE
 WITH
+  wanted AS (
+    SELECT
+      d.bdi,
+      s.round_bytes
+        * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)) AS bytes
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_setting AS s
+  ),
   -- A disk that was seen in bursts only may look faster than it is.
   proposed AS (
     SELECT
-      d.bdi,
-      min(
-        s.round_bytes
-          * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)),
-        coalesce(s.most_bytes, 9223372036854775807)
-      ) AS bytes
-    FROM wb_disk_rate AS d
+      w.bdi,
+      min(w.bytes, coalesce(s.most_bytes, w.bytes)) AS bytes,
+      w.bytes > s.most_bytes AS is_most,
+      min(w.bytes, coalesce(s.most_bytes, w.bytes))
+        > max(coalesce(m.thresh_bytes, 0), coalesce(s.dirty_bytes, 0))
+        AS is_more
+    FROM wanted AS w
     CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN wb_dirty_extent AS m
   )
 SELECT
   t.cost_task_ns,
@@ -75,8 +88,14 @@ SELECT
   CASE WHEN m.thresh_bytes IS NULL THEN ' less time than a pause takes' END
     AS soon,
   1 - t.device_ratio AS idle_ratio,
-  p.bytes AS proposed_bytes,
-  p.bytes / 2 AS background_bytes,
+  CASE WHEN p.is_more THEN t.bdi END AS raised_bdi,
+  CASE WHEN p.is_most THEN ', or to a fifth of the memory, which is less'
+    ELSE ''
+  END AS most,
+  CASE WHEN p.is_more THEN 'throttle_summary.slept_total_ns lower' END
+    AS expected,
+  CASE WHEN p.is_more THEN p.bytes END AS proposed_bytes,
+  CASE WHEN p.is_more THEN p.bytes / 2 END AS background_bytes,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,

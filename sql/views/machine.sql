@@ -478,7 +478,10 @@ WITH
         )
       ) AS background_bytes,
       d.backlog_bytes,
-      coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes,
+      -- The files beside the trace may be of another time: the lower one.
+      coalesce(
+        min(m.thresh_bytes, s.dirty_bytes), m.thresh_bytes, s.dirty_bytes
+      ) AS limit_bytes,
       -- Limited by requests: the more is dirty the more of them merge.
       CASE WHEN d.request_bytes < v.small_request_bytes THEN d.request_bytes END
         AS request_bytes
