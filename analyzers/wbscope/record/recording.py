@@ -69,7 +69,9 @@ class Session:
                     self._finish(DISCARD)
                 raise
             except KeyboardInterrupt:
-                ended = INTERRUPTED
+                # The usual end when neither a command nor a time is given, however early.
+                is_usual = not self._request.command and self._request.duration_ns is None
+                ended = COMPLETE if is_usual else INTERRUPTED
             run, meta = self._finish(ended)
             self._take_fio_json(show)
             with contextlib.suppress(OSError):  # what was written since the recorder gave it away
@@ -115,7 +117,7 @@ class Session:
         return ended
 
     def _wait(self, duration_ns: int | None) -> str:
-        """Ctrl-C is the usual end when no time is given."""
+        """Until the time is over, or the recorder is."""
         deadline = None if duration_ns is None else time.monotonic() + duration_ns / _NS_PER_S
         try:
             while not self._is_over():
@@ -123,8 +125,6 @@ class Session:
                 self._take(self._events.get(timeout=left))
         except queue.Empty:
             return COMPLETE
-        except KeyboardInterrupt:
-            return COMPLETE if duration_ns is None else INTERRUPTED
         return RECORDER_KILLED
 
     def _take_fio_json(self, show: Callable[[str], None]) -> None:
