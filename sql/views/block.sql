@@ -209,7 +209,7 @@ WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 -- @grain    device; order device
 -- @key      device
 -- @needs    wb_block_request, wb_block_before, wb_block_done, wb_bounds,
---   wb_rule
+--   wb_rule, raw_block_rq_complete
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   silent_ns INTEGER that time
@@ -224,7 +224,10 @@ WITH
     SELECT r.device, r.issued_ts, r.until_ts, r.bytes
     FROM wb_block_request AS r
     CROSS JOIN wb_rule AS v
-    WHERE r.is_known = 1 AND r.until_ts - r.issued_ts >= v.little_most_ns
+    WHERE r.is_known = 1
+      AND r.until_ts - r.issued_ts >= v.little_most_ns
+      -- Without completions nothing tells that there was none.
+      AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
     UNION ALL
     SELECT f.device, b.first_ts, f.to_ts, f.bytes
     FROM wb_block_before AS f

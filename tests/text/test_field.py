@@ -60,6 +60,16 @@ def test_no_trace(wbscope: Wbscope, reports: Path, name: str) -> None:
     assert (done.returncode, done.stderr.startswith("error[not-a-trace]")) == (3, True)
 
 
+def test_completions_that_were_not_recorded_are_no_silence(
+    wbscope: Wbscope, reports: Path, tmp_path: Path
+) -> None:
+    lines = (reports / _file("made-disk-hang")).read_text().splitlines(keepends=True)
+    text = tmp_path / "issued.txt"
+    text.write_text("".join(line for line in lines if "block_rq_complete" not in line))
+    told = wbscope.document("explain", text)["rows"]
+    assert not [one for one in told if one["id"] == "device_hung" or "completed" in one["text"]]
+
+
 # Counts that no machine can have leave nothing to advise.
 @pytest.mark.parametrize("name", sorted(n for n in _EXPECTED if "dirty-below-zero" in n))
 def test_no_advice_from_impossible_counts(wbscope: Wbscope, reports: Path, name: str) -> None:
