@@ -16,12 +16,17 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "analyzers"))
+
+from wbscope.library.library import load_library  # noqa: E402
+from wbscope.library.sqlfile import SqlFile, read_sql_file  # noqa: E402
+from wbscope.library.statements import Select  # noqa: E402
 
 # Where numbers that convert units may stand; the reason beside each debt.
 UNIT_HOMES = {
@@ -76,11 +81,10 @@ NOT_NEUTRAL = re.compile(
     r"|\bSELECT\s+(?:DISTINCT\s+)?\*",
     re.IGNORECASE,
 )
-JSON_ROWS = "json_each"  # a table of one value; both engines have it
 COMMENT_OR_STRING = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
-TABLE = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)")
-CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
-CTE_BODY = re.compile(CTE.pattern + r"\s*(?:SELECT|VALUES|WITH)\b")  # no WINDOW
+CTE_BODY = re.compile(  # no WINDOW
+    r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(\s*(?:SELECT|VALUES|WITH)\b"
+)
 ARGUMENT = re.compile(r"\bAS\s+(arg_\w+)")
 SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
 # A comparison with a fraction, a number of ms and the like, a number of whole ms in ns.
@@ -89,7 +93,10 @@ THRESHOLD = re.compile(
     r"|(?<![\w.])(?:[2-9]|[1-9]\d+) \* \w+\.(?:second|ms|us)_ns\b"
     r"|(?<![\w.-])[1-9]\d{0,8}000000\b"
 )
-SELECT_LIST = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?:\bFROM\b|;|\Z)", re.DOTALL)
+OLD_TAGS = {
+    "needs": "take it out: the statement says what it reads",
+    "better": "write @metric COLUMN lower: why",
+}
 TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 OBJECT = re.compile(r"^--\s+@(?:view|query|timeline|finding)\s+(\w+)\s*$", re.MULTILINE)
 
@@ -185,7 +192,6 @@ def unread(tree: ast.Module) -> Iterator[Finding]:
 @cache
 def options() -> set[str]:
     """The options of all verbs."""
-    sys.path.insert(0, str(ROOT / "analyzers"))
     from typer.main import get_command
     from wbscope.cli.main import program
 
@@ -255,18 +261,12 @@ def objects_of(text: str) -> dict[str, str]:
 
 @cache
 def views() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Each view by name: the file that it is in, and what its header says that it needs."""
+    """Each view by name: the file that it is in, and what its statement reads."""
     found = {}
     for file in sorted((ROOT / "sql" / "views").glob("*.sql")):
         for name, text in objects_of(file.read_text(encoding="utf-8")).items():
-            found[name] = (f"sql/views/{file.name}", tuple(needs_of(text)))
+            found[name] = (f"sql/views/{file.name}", Select(text).reads)
     return found
-
-
-def needs_of(text: str) -> dict[str, int]:
-    """What a header says that its statement reads, and the line that says so."""
-    uses = tags_of(text).get("needs", [])
-    return {name: line for line, words in uses for name in re.findall(r"\w+", words)}
 
 
 def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
@@ -282,23 +282,6 @@ def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
         elif current and line.startswith("--  "):
             current[-1] = (current[-1][0], f"{current[-1][1]} {line[2:].strip()}".strip())
     return tags
-
-
-def top_level(statement: str) -> str:
-    """The statement with all that stands in parentheses blanked."""
-    depth, out = 0, []
-    for char in statement:
-        depth -= char == ")"
-        out.append(char if depth == 0 or char == "\n" else " ")
-        depth += char == "("
-    return "".join(out)
-
-
-def output_columns(statement: str) -> list[str]:
-    """Names of the columns of the first SELECT that is not in parentheses."""
-    match = SELECT_LIST.search(top_level(statement))
-    items = match[1].split(",") if match else []
-    return [re.split(r"[\s.]+", item.strip())[-1].strip('"') for item in items if item.strip()]
 
 
 def check_sql(path: str, text: str) -> Iterator[Finding]:
@@ -324,7 +307,7 @@ def check_subject(text: str, names: list[str]) -> Iterator[Finding]:
     privates = [name for name in names if name.startswith("_")]
     if names != sorted(names, key=lambda name: name in privates):
         yield 1, "a public view stands below a private one", "put the public views first"
-    read = {need for part in objects_of(text).values() for need in needs_of(part)}
+    read = {need for part in objects_of(text).values() for need in Select(part).reads}
     for name in privates:
         if name not in read:
             yield 1, f"nothing in this file reads {name}", "take it out, or make it public"
@@ -343,20 +326,22 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     if name not in {RULES, "wb_params", "wb_units"}:
         for line, words in matches(code, THRESHOLD):
             yield line, f"{words!r} is a bare threshold", f"make it a column of {RULES}"
-    yield from check_needs(name, text, code, siblings)
+    select = Select(text)
+    yield from check_reads(select, code, siblings)
     tags = tags_of(text)
     first = line_of(text, len(text) - len(text.lstrip()))
     if path.startswith("sql/timelines/"):  # whose other columns are always the same
         yield from check_arguments(first, tags, code)
     else:
-        yield from check_columns(first, tags, code)
+        yield from check_columns(first, tags, select)
     if path.startswith("sql/queries/"):
-        if not re.search(r"\bORDER\s+BY\b", top_level(code)):
+        if not re.search(r"\bORDER\s+BY\b", select.top):
             yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
         if not any(words for _, words in tags.get("read", [])):
             yield first, "query has no @read", "say in the header how to read its rows"
-        if "better" in tags:
-            yield tags["better"][0][0], "@better is an old tag", "write @metric COLUMN lower: why"
+    for tag, instead in OLD_TAGS.items():
+        if tag in tags:
+            yield tags[tag][0][0], f"@{tag} is an old tag", instead
 
 
 def check_arguments(
@@ -368,12 +353,7 @@ def check_arguments(
         yield first, f"{name} is {where} only", "say with @column what each argument is"
 
 
-def check_needs(name: str, text: str, code: str, siblings: list[str]) -> Iterator[Finding]:
-    needs = needs_of(text)
-    if "needs" not in tags_of(text):
-        first = line_of(text, len(text) - len(text.lstrip()))
-        yield first, f"header of {name} has no @needs", "list the views that the statement reads"
-    ctes = set(CTE.findall(code))
+def check_reads(select: Select, code: str, siblings: list[str]) -> Iterator[Finding]:
     for match in CTE_BODY.finditer(code):
         if f"raw_{match[1]}" in raw_names():
             line = line_of(code, match.start(1))
@@ -382,27 +362,17 @@ def check_needs(name: str, text: str, code: str, siblings: list[str]) -> Iterato
                 f"{match[1]} is a table, too",
                 "name it otherwise: views are saved beside it",
             )
-    read: set[str] = set()
-    for match in TABLE.finditer(code):
-        source, line = match[1], line_of(code, match.start(1))
-        if source in ctes or source == JSON_ROWS:
-            continue
-        read.add(source)
-        if not source.startswith(("raw_", "wb_", "reclaim_", "_")):
+    for source in select.reads:
+        match = re.search(rf"\b(?:FROM|JOIN)\s+({source})\b", code)
+        line = line_of(code, match.start(1)) if match else 1
+        if source.startswith("raw_"):
+            if source not in raw_names():
+                yield line, f"reads {source}, which no adapter is", "name one of the catalog"
+        elif source.startswith("_"):
+            if source not in siblings:
+                yield line, f"reads {source}, which is private", "read a public view of that file"
+        elif source not in views() and source not in siblings:
             yield line, f"reads {source}, which is no view", "read raw_*, wb_* or reclaim_* views"
-        elif source not in needs:
-            yield line, f"reads {source}, which @needs does not list", f"add {source} to @needs"
-    for need, line in needs.items():
-        if need not in read:
-            yield line, f"@needs lists {need}, which is not read", f"take {need} out"
-        if need.startswith("raw_"):
-            if need not in raw_names():
-                yield line, f"@needs lists {need}, which no adapter is", "name one of the catalog"
-        elif need.startswith("_"):
-            if need not in siblings:
-                yield line, f"reads {need}, which is private", "read a public view of that file"
-        elif need not in views() and need not in siblings:
-            yield line, f"@needs lists {need}, and sql/views has no such view", "name one"
 
 
 def levels(needs: dict[str, tuple[str, ...]]) -> dict[str, int]:
@@ -428,22 +398,34 @@ def check_levels(most: int = MAX_LEVELS) -> Iterator[tuple[str, str]]:
 
 
 def check_columns(
-    first: int, tags: dict[str, list[tuple[int, str]]], code: str
+    first: int, tags: dict[str, list[tuple[int, str]]], select: Select
 ) -> Iterator[Finding]:
+    """Each column is described, or passed through from a view that describes it."""
     documented = [(line, words.split(maxsplit=2)) for line, words in tags.get("column", [])]
     told = [words[0] for _, words in documented if words]
-    found = output_columns(code)
+    found = select.columns
     for line, words in documented:
         if len(words) < 3:
             yield line, f"@column {' '.join(words)} says nothing", "write NAME TYPE and what it is"
     for name in found:
-        if name not in told:
+        if name not in told and not select.passed(name):
             yield first, f"column {name} has no @column", f"describe {name} in the header"
     for name in told:
         if name not in found:
             yield first, f"@column {name} is no column of the result", f"take {name} out"
-    if sorted(told) == sorted(found) and told != found:
+    inherited = [name for name in found if name in told]
+    if set(told) <= set(found) and told != inherited:
         yield first, "@column lines are in another order than the columns", "put them in that order"
+
+
+def check_repeats(files: Iterable[SqlFile], library: dict[str, SqlFile]) -> Iterator[Finding]:
+    """A @column that says what the column has from where it is passed through."""
+    for file in files:
+        select = Select(file.select)
+        for column in file.columns:
+            passed = {one for n in select.passed(column.name) for one in library[n].columns}
+            if {one for one in passed if one.name == column.name} == {column}:
+                yield 1, f"@column {column.name} of {file.name} repeats its view", "take it out"
 
 
 def rules(path: str) -> list[Callable[[str, str], Iterator[Finding]]]:
@@ -469,6 +451,12 @@ def main() -> int:
         text = (ROOT / path).read_text(encoding="utf-8") if rules(path) else ""
         for rule in rules(path):
             for line, what, fix in rule(path, text):
+                findings += 1
+                print(f"{path}:{line}: {what}; {fix}")
+    library = load_library(ROOT / "sql").files
+    for path in files():
+        if path.startswith(SQL_FOLDERS) and path.endswith(".sql"):
+            for line, what, fix in check_repeats(read_sql_file(ROOT / path), library):
                 findings += 1
                 print(f"{path}:{line}: {what}; {fix}")
     for path, what in check_levels():

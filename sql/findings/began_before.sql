@@ -12,7 +12,6 @@
 --   longest_ns = max(dur, is_told=1)
 -- @advice    Ask for a part that these waits begin in, or for the whole run:
 --   there the rule of each wait counts it.
--- @needs     wb_loss, wb_wait_before, wb_rule
 -- @column    cost_task_ns INTEGER time that tasks waited so in the part
 -- @column    longest_ns INTEGER the longest of these waits, with its time
 --   before the part and behind it

@@ -21,13 +21,8 @@
 --   max(asleep_ratio, tid={tid})
 -- @advice    Record {missing:raw} as well: wbscope record --profile deep
 --   --duration 30s -o RUN.
--- @needs     wb_loss_total, wb_asleep, wb_throttle_cost, wb_bandwidth,
---   wb_bounds, wb_rule, wb_units, raw_global_dirty_state
 -- @events    writeback:balance_dirty_pages
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
 -- @column    asleep_ratio REAL share of its life that the task which slept most
 --   was asleep; NULL = a fifth or less
 -- @column    tid INTEGER that task
@@ -43,8 +38,6 @@
 -- @column    estimate_bytes_per_s REAL mean of avg_write_bw; NULL = not
 --   recorded
 -- @column    missing TEXT what would tell
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
 WITH
   estimated AS (

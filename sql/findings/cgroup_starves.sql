@@ -39,18 +39,11 @@
 --   held up earlier. Below what else it has in memory, memory.high makes its
 --   tasks reclaim and sleep.
 -- @expect    throttled_ratio of {tasks} lower
--- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_dirty_setting,
---   wb_pool_rival, wb_cgroup_sample, wb_bounds, wb_rule,
---   raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages
 -- @optional  writeback:wb_domain_dirty_state
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe or warning
 -- @column    confidence TEXT inferred where no event tells for most of that
 --   time what the other cgroup held
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device that they write to
--- @column    cgroup_ino INTEGER the cgroup that they write from
 -- @column    own_share_ratio REAL what their own wb held meanwhile
 -- @column    holder_bdi TEXT the same device
 -- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool;
@@ -75,8 +68,6 @@
 -- @column    now_high TEXT memory.high now, where it is to be set
 -- @column    unsized TEXT who is to have a limit whose size nothing tells; NULL
 --   = it is told
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
 WITH
   starved AS (

@@ -23,13 +23,7 @@
 --   {limited_bdi:raw} wbps=max wiops=max
 -- @costs     Others on that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_stack,
---   wb_stack_own, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages, block:block_rq_issue
--- @column    cost_task_ns INTEGER time that all tasks lost to it
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
--- @column    cgroup_ino INTEGER cgroup that owns the wb
 -- @column    limited_cgroup_ino INTEGER the same; NULL = the root, which has no
 --   io.max
 -- @column    limited_bdi TEXT the device, where it is a disk itself: io.max
@@ -43,8 +37,6 @@
 -- @column    idle_ratio REAL share of the waits without a request on the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy; NULL =
 --   not known, as above
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    block/blk-throttle.c
 SELECT
   t.cost_task_ns,

@@ -26,12 +26,8 @@
 -- @costs     [More memory stays free and unused, {proposed_percent} % of each
 --   zone from one watermark to the next.]
 -- @expect    [{expected:raw}]
--- @needs     wb_loss, wb_loss_total, wb_dirty_setting, wb_bounds, wb_rule,
---   wb_kernel, raw_mm_vmscan_lru_isolate, raw_event_counts
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
--- @column    tasks TEXT who lost it
 -- @column    place TEXT direct reclaim, or reclaim where only sleeps in it were
 --   recorded (mm_vmscan_throttled, writeback_congestion_wait)
 -- @column    throttled_ns INTEGER time that tasks were throttled; NULL = that
@@ -42,7 +38,6 @@
 -- @column    skipped_ratio REAL share of nr_skipped in what lru_isolate
 --   scanned, where that is most; NULL = less, or not recorded
 -- @column    compaction TEXT events of compaction; NULL = none was recorded
--- @column    watermark_scale_factor INTEGER setting now; NULL = not known
 -- @column    proposed_factor INTEGER ten times that, 300 at most; NULL = it is
 --   as high already, or the kernel has none (before 4.6)
 -- @column    proposed_percent REAL the same in per cent of a zone
@@ -50,8 +45,6 @@
 -- @column    expected TEXT what should fall then
 -- @column    high_factor INTEGER setting now, where it is as high already
 -- @column    old_release TEXT the kernel, where it has no such setting
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page_alloc.c __perform_reclaim(), __setup_per_zone_wmarks();
 --   Documentation/admin-guide/sysctl/vm.rst
 WITH

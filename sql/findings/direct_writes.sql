@@ -13,15 +13,8 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_writes,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=direct_writes, bdi={bdi})
 -- @evidence  disk_rates: written_bytes = max(written_bytes, bdi={bdi})
--- @needs     wb_loss_total, wb_disk_rate, wb_rule
 -- @events    block:block_rq_issue, block:block_rq_complete
--- @column    cost_task_ns INTEGER time that all tasks lost to it
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
--- @column    longest_ns INTEGER longest wait for one request
 -- @column    written_bytes INTEGER all that the device wrote; NULL = not known
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    Documentation/block/biodoc.rst; block/fops.c
 SELECT
   t.cost_task_ns,

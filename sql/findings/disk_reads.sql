@@ -17,7 +17,6 @@
 --   reads_count = sum(count, device={bdi}, op=read); latency_ns =
 --   max(latency_p50_ns, device={bdi}, op=read); written_bytes = sum(bytes,
 --   device={bdi}, op=write)
--- @needs     wb_loss, wb_loss_total, wb_block_request, wb_bounds, wb_rule
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    confidence TEXT inferred where most of it are reads ahead

@@ -16,15 +16,7 @@
 -- @advice    Record with wbscope record, which notes it, or write the file
 --   stacks into the run folder by hand: a line for each disk of {bdi}, such as
 --   {bdi:raw} {disk:raw}.
--- @needs     wb_loss_total, wb_disk_unknown, wb_rule
 -- @events    writeback:balance_dirty_pages, block:block_rq_complete
--- @column    cost_task_ns INTEGER time that all tasks lost to it
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
--- @column    disk TEXT what wrote most
--- @column    disks TEXT all that wrote
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/record.md
 SELECT
   t.cost_task_ns,

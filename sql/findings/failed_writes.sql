@@ -22,7 +22,6 @@
 --   of the kernel (dmesg)[; {full_error:raw} says that there is no room left].
 --   What could not be written is not written again: the programs have to write
 --   it anew.
--- @needs     wb_failed_write, wb_loss_total, wb_stack, wb_bounds
 -- @column    cost_task_ns INTEGER time that tasks waited in calls that failed
 -- @column    severity TEXT severe; warning = only requests failed, of a disk
 --   that another device lies on

@@ -13,18 +13,10 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
--- @needs     wb_loss_total, wb_journal_basis, wb_rule
 -- @events    sched:sched_switch
--- @column    cost_task_ns INTEGER time that flushers lost to it
--- @column    confidence TEXT inferred where no event of a journal was recorded
--- @column    tasks TEXT flusher threads
 -- @column    who TEXT the flusher, or which flushers: their times add up, also
 --   where they stood still together
 -- @column    in_all TEXT that this is their sum; empty for one
--- @column    bdi TEXT the device; NULL = not known
--- @column    longest_ns INTEGER longest wait
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT
   t.cost_task_ns,

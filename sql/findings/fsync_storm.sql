@@ -19,17 +19,11 @@
 --   with a write cache that survives a power loss.
 -- @costs     What was not yet synced is lost in a crash.
 -- @expect    stalls_by_task.total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule
 -- @optional  syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
--- @column    cost_task_ns INTEGER time that all tasks lost to it
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
 -- @column    fsyncs_count INTEGER fsyncs that waited
 -- @column    fsync_ns INTEGER time lost in these, without the waits for pages
 --   and requests inside
 -- @column    mean_ns INTEGER the same in each
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/ext4/fsync.c ext4_sync_file()
 WITH
   called AS (

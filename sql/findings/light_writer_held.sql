@@ -14,7 +14,6 @@
 --   max(rate_bytes_per_s, tid={greedy_tid}, bdi={bdi})
 -- @advice    Slow the greedy writer down before the kernel stops everybody:
 --   give it a cgroup with memory.high, or a rate limit of its own.
--- @needs     wb_task_rate, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @optional  sched:sched_switch
 -- @column    cost_task_ns INTEGER 0: its waits are told of by the finding that

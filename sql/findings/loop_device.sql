@@ -10,10 +10,8 @@
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle, bdi={bdi});
 --   cost_task_ns = sum(total_ns, kind=throttle, bdi={bdi})
 -- @advice    Set up the loop device with direct I/O (losetup --direct-io=on).
--- @needs     wb_loss, wb_throttle_told, wb_bounds
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that its writers were held up
--- @column    bdi TEXT the loop device
 -- @column    held_ns INTEGER the same; NULL = they were not
 -- @source    drivers/block/loop.c
 WITH

@@ -16,14 +16,8 @@
 -- @advice    Look at memory.high and memory.current of the cgroup of these
 --   tasks, and at high in its memory.events: raise memory.high, or let them use
 --   less memory.
--- @needs     wb_loss_total, wb_rule
 -- @events    sched:sched_switch, vmscan:mm_vmscan_memcg_reclaim_begin
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
--- @column    tasks TEXT who lost it
--- @column    longest_ns INTEGER longest of these sleeps
--- @column    first_ts INTEGER ns, start of the first
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/memcontrol.c mem_cgroup_handle_over_high()
 SELECT
   t.cost_task_ns,

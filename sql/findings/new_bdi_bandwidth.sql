@@ -28,20 +28,12 @@
 -- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
--- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
---   wb_dirty_extent, wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where the disk got much less than the
 --   pages that were written
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
 --   disk_rates that of the whole run
--- @column    disk_bytes_per_s REAL what it writes while it is busy
--- @column    call_part_ns INTEGER longest that one call of
---   balance_dirty_pages() was held up for this reason
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not,
@@ -49,8 +41,6 @@
 -- @column    lax INTEGER 0 likewise, which is the default
 -- @column    old_release TEXT the kernel, where it has not, and max_percent is
 --   known
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
 --   wb_update_write_bandwidth()
 WITH

@@ -24,14 +24,9 @@
 -- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = {lax:raw}
 -- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_unwritten, wb_bounds, wb_rule,
---   wb_kernel
 -- @events    writeback:balance_dirty_pages
 -- @optional  writeback:global_dirty_state, block:block_rq_issue,
 --   writeback:writeback_written
--- @column    cost_task_ns INTEGER time that all tasks lost to it
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
 -- @column    strict_bdi TEXT the same; NULL = it was not over a strict limit,
 --   or the kernel has no file to change that, from 6.2 on
 -- @column    lax INTEGER 0, where it is to be set
@@ -39,8 +34,6 @@
 -- @column    away_bdi TEXT the same where pages were under writeback; else NULL
 -- @column    flusher TEXT the flusher, where none was; else NULL
 -- @column    share_ratio REAL share of the time that its writers were held up
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages():
 --   wb_start_background_writeback()
 WITH

@@ -9,7 +9,6 @@
 -- @sentence  Whether anybody was throttled cannot be said: {why}.
 -- @evidence  event_counts
 -- @advice    Record with a profile: record --profile writeback.
--- @needs     raw_event_format, raw_event_counts, raw_meta
 -- @column    cost_task_ns INTEGER 0
 -- @column    confidence TEXT inferred of a text
 -- @column    why TEXT what is missing

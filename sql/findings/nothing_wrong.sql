@@ -31,9 +31,6 @@
 --   sum(total_ns) - sum(total_ns, kind=throttle) - sum(total_ns,
 --   finding=flusher_waits_journal)
 -- @advice    [Record what is missing: {command:raw}.]
--- @needs     wb_loss, wb_asleep, wb_standstill, wb_watched,
---   wb_wait_before, wb_dirty_extent, wb_pressure_sample, wb_block_sample,
---   wb_trace, wb_bounds, wb_params, wb_rule, raw_lost_events, raw_meta
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
 -- @column    severity TEXT ok; note = no all-clear
@@ -70,8 +67,6 @@
 -- @column    command TEXT what records the rest; NULL with an all-clear
 -- @column    part TEXT that only a part was looked at, or little time; empty
 --   for the whole
--- @column    dirty_max_bytes INTEGER most that was dirty
--- @column    limit_max_bytes INTEGER highest limit
 -- @source    docs/findings.md
 WITH
   -- The events of 2011 tell no calls: each wait is one then.

@@ -11,7 +11,6 @@
 -- @evidence  run_summary: killed_count = max(value, key=oom_kills_count)
 -- @advice    Look for "Killed process" in the kernel log, and at memory.events
 --   (oom_kill) of the cgroups: it names the task and whose limit it was.
--- @needs     wb_vmstat
 -- @column    cost_task_ns INTEGER 0
 -- @column    killed_count INTEGER gain of oom_kill
 -- @source    mm/oom_kill.c __oom_kill_process(); 4.13 and later

@@ -14,7 +14,6 @@
 --   finding=flusher_waits_journal); tasks_count = count(tid) - count(tid,
 --   finding=flusher_waits_journal)
 -- @evidence  trace_state: duration_ns = max(duration_ns)
--- @needs     wb_dirty_flow, wb_loss, wb_failed_write, wb_bounds, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    duration_ns INTEGER length of the time of interest

@@ -13,12 +13,8 @@
 -- @evidence  disk_rates: before_bytes_per_s = max(before_bytes_per_s,
 --   bdi={bdi}); after_bytes_per_s = max(after_bytes_per_s, bdi={bdi});
 --   changed_after_ns = max(changed_after_ns, bdi={bdi})
--- @needs     wb_disk_rate, wb_stack, wb_bounds
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER 0: what it cost others tell
--- @column    bdi TEXT the device
--- @column    before_bytes_per_s REAL what it wrote while it was busy until then
--- @column    after_bytes_per_s REAL and from then on
 -- @column    changed_after_ns INTEGER when, from the trace's start
 -- @source    docs/findings.md
 SELECT

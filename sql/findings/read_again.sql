@@ -10,10 +10,8 @@
 --   (workingset_refault_file).
 -- @evidence  refaults: refault_bytes = max(refault_bytes); read_bytes =
 --   max(read_bytes)
--- @needs     wb_refault, wb_rule, wb_units
 -- @column    cost_task_ns INTEGER 0
 -- @column    refault_bytes INTEGER read again
--- @column    read_bytes INTEGER all that was read
 -- @source    mm/workingset.c
 SELECT
   0 AS cost_task_ns,

@@ -25,17 +25,12 @@
 --   {background_percent:raw}]
 -- @costs     Writers are slowed down to the disk's speed earlier.
 -- @expect    [{expected:raw}]
--- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_vmstat, wb_dirty_reclaim, wb_dirty_extent, wb_dirty_setting,
---   reclaim_destination, raw_mm_vmscan_lru_shrink_inactive, wb_rule
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled,
 --   writeback:global_dirty_state
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe where most of it was lost by tasks that were
 --   never throttled for dirtying; else warning
 -- @column    title TEXT where nothing shows dirty pages; NULL = as above
 -- @column    confidence TEXT inferred where nothing shows dirty pages
--- @column    tasks TEXT who lost it
 -- @column    met TEXT what reclaim met
 -- @column    lower TEXT what to do; NULL where nothing shows dirty pages
 -- @column    looks TEXT as lower
@@ -48,12 +43,8 @@
 -- @column    proposed_bytes INTEGER a quarter of the highest limit; NULL =
 --   that is no lower limit, or nothing tells
 -- @column    background_bytes INTEGER half of that
--- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
--- @column    dirty_background_bytes INTEGER as dirty_bytes
 -- @column    background_percent INTEGER as dirty_percent
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c shrink_folio_list()
 WITH
   proposed AS (

@@ -11,7 +11,6 @@
 --   name=Page writes by reclaim)
 -- @evidence  reclaim_destinations: device_count = max(pages_count,
 --   destination=swap device); file_count = max(pages_count, destination=file)
--- @needs     reclaim_destination
 -- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column    cost_task_ns INTEGER 0
 -- @column    pages_count INTEGER pages that nr_vmscan_write gained

@@ -11,7 +11,6 @@
 --   comm=trace-cmd) + sum(total_ns, kind=throttle, comm=wbscope)
 -- @advice    Record past the page cache (wbscope record does), or to another
 --   disk.
--- @needs     wb_loss, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that it was held up
 -- @column    tasks TEXT its name

@@ -39,15 +39,10 @@
 --   (the default; not recorded)
 -- @costs     Writers to {holder_bdi} are held up earlier.
 -- @expect    throttled_ratio of {tasks} lower
--- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_bounds,
---   wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    title TEXT where nothing tells whose pages they were; NULL = as
 --   above
 -- @column    severity TEXT severe or warning
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device that they write to
 -- @column    own_share_ratio REAL what their own wb held meanwhile
 -- @column    holder_bdi TEXT the device whose pages filled the pool; NULL = not
 --   known
@@ -66,8 +61,6 @@
 -- @column    lax INTEGER 0 likewise, which is the default
 -- @column    old_release TEXT the kernel, where it has not, and max_percent is
 --   known
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
 WITH
   starved AS (

@@ -12,15 +12,8 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=slow_server, bdi={bdi})
 -- @advice    Look at the server and the network: query server_latency has the
 --   time of each kind of request.
--- @needs     wb_loss_total, wb_rule
 -- @optional  nfs:nfs_initiate_write, fuse:fuse_request_send
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT of the file system
--- @column    longest_ns INTEGER longest wait
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/stalls.md
 SELECT
   t.cost_task_ns,

@@ -27,15 +27,9 @@
 -- @costs     Up to {proposed_bytes} more may be lost in a crash, and sync waits
 --   for them.
 -- @expect    [{expected:raw}]
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent,
---   wb_dirty_setting, wb_rule, wb_units
 -- @events    writeback:balance_dirty_pages
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    confidence TEXT inferred where the device's requests were not
 --   recorded
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
--- @column    thresh_bytes INTEGER mean dirty threshold of the machine
 -- @column    thresh_ns INTEGER how long the device takes to write it
 -- @column    soon TEXT less than a pause, where global_dirty_state was not
 --   recorded; else NULL
@@ -47,12 +41,8 @@
 -- @column    proposed_bytes INTEGER what the device writes in a second; a fifth
 --   of the memory at most
 -- @column    background_bytes INTEGER half of that
--- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
--- @column    dirty_background_bytes INTEGER as dirty_bytes
 -- @column    background_percent INTEGER as dirty_percent
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c MAX_PAUSE
 WITH
   wanted AS (

@@ -35,9 +35,6 @@
 -- @now       [/sys/fs/cgroup{cgroup_ino:path}/memory.max = {now_max_bytes:raw}]
 -- @costs     [{costs:raw}]
 -- @expect    [{expected:raw}]
--- @needs     wb_loss, wb_loss_total, wb_disk_unknown, wb_task_dirtied,
---   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_bounds,
---   wb_rule, raw_wb_domain_dirty_state, raw_cgroup
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it

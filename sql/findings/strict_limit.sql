@@ -23,14 +23,9 @@
 -- @now       [/sys/class/bdi/{bdi:raw}/strict_limit = {strict:raw}]
 -- @costs     {bdi} may fill more of the pool that all writers share.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_throttle_cause, wb_disk_rate, wb_disk_unknown,
---   wb_dirty_extent, wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    confidence TEXT inferred where nothing tells which disk the device
 --   lies on, so that it may be the disk
--- @column    tasks TEXT who lost it
--- @column    bdi TEXT the device
 -- @column    idle_ratio REAL share of the waits without a request on the
 --   device, where it was most of them
 -- @column    busy_ratio REAL share with one, where it was most of them
@@ -40,8 +35,6 @@
 -- @column    strict INTEGER 1: the kernel has a file to change that, from 6.2
 --   on; NULL = it has none
 -- @column    lax INTEGER 0 likewise
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c wb_position_ratio(): BDI_CAP_STRICTLIMIT
 SELECT
   t.cost_task_ns,

@@ -14,25 +14,19 @@
 --   destination=swap device)
 -- @advice    Put swap on {better:raw} device or on zram, or let less run at a
 --   time. A low vm.swappiness does not help where all else in memory is in use.
--- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_swap_device, wb_swap_state, wb_swap_only, reclaim_destination, wb_rule
 -- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_direct_reclaim_begin
--- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    title TEXT where swap is not known to share a disk with files;
 --   NULL = as above
 -- @column    severity TEXT severe where most of it was lost by tasks that were
 --   never throttled for dirtying; else warning
 -- @column    confidence TEXT inferred where nothing tells on which of several
 --   disks swap lies
--- @column    tasks TEXT who lost it
 -- @column    swap_bdi TEXT the device that swap lies on; NULL = not known
 -- @column    place TEXT what else that device is for
 -- @column    better TEXT which device were better
 -- @column    swapped_count INTEGER pages that went to the swap device;
 --   NULL = not known
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c, mm/page_io.c swap_writepage()
 SELECT
   t.cost_task_ns,

@@ -17,7 +17,6 @@
 --   throttling, cause=device latency)
 -- @advice    [Record with the profile {profile}, which has the events of disks,
 --   file systems and system calls.]
--- @needs     wb_loss, wb_watched, wb_bounds, wb_rule
 -- @events    sched:sched_switch
 -- @column    cost_task_ns INTEGER time that tasks were blocked
 -- @column    severity TEXT warning or note

@@ -17,7 +17,6 @@
 --   cgroup_ino={cgroup_ino})
 -- @advice    Give each writer a cgroup with io.weight, or look at what the slow
 --   one waits for besides: query stalls_by_task.
--- @needs     wb_task_rate, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @optional  sched:sched_switch
 -- @column    cost_task_ns INTEGER 0: who got less did not stand still longer

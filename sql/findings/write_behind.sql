@@ -12,13 +12,6 @@
 --   {longest_ns}[: writing behind goes at the speed of {bdi}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=write_behind,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=write_behind, bdi={bdi})
--- @needs     wb_loss_total, wb_rule
--- @column    cost_task_ns INTEGER time that all tasks waited in it
--- @column    tasks TEXT who called it
--- @column    bdi TEXT the device; NULL = not known
--- @column    longest_ns INTEGER longest wait
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/sync.c ksys_sync_file_range()
 SELECT
   t.cost_task_ns,

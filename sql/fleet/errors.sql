@@ -4,7 +4,6 @@
 -- @summary  Sources that gave no run, by what was wrong.
 -- @grain    kind of error; order errors_count descending
 -- @keys     slug
--- @needs    ingest_errors
 -- @column   slug TEXT kind of error
 -- @column   errors_count INTEGER sources
 -- @column   source TEXT one of them

@@ -6,7 +6,6 @@
 -- @grain    run, bdi, cgroup; order jain_ratio
 -- @keys     host, run, bdi, cgroup_ino
 -- @first    jain_ratio, slowest_to_fastest_ratio
--- @needs    fairness
 -- @column   host TEXT machine
 -- @column   kernel TEXT release
 -- @column   run TEXT run

@@ -6,7 +6,6 @@
 -- @grain    device, finding; order lost_ns descending
 -- @keys     device, finding
 -- @first    lost_ns
--- @needs    lost_time, run_devices
 -- @column   device TEXT model of the disk, its name, or major:minor
 -- @column   finding TEXT id of the finding; NULL = none tells of these waits
 -- @column   runs_count INTEGER runs with such waits

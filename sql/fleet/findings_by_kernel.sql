@@ -5,7 +5,6 @@
 -- @grain    finding, severity, kernel; order id, severity, kernel
 -- @keys     id, severity, kernel
 -- @first    runs_ratio, cost_task_ns
--- @needs    findings, runs
 -- @column   id TEXT rule, a file of sql/findings
 -- @column   severity TEXT severe or warning
 -- @column   kernel TEXT release

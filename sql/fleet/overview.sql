@@ -4,7 +4,6 @@
 -- @summary  Runs, machines and kernels, how many runs have something wrong, and
 --   how many say less than they should.
 -- @grain    one row
--- @needs    runs, findings, run_warnings
 -- @column   runs_count INTEGER runs
 -- @column   hosts_count INTEGER machines by name; unknown is one
 -- @column   kernels_count INTEGER releases

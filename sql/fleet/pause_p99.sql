@@ -5,7 +5,6 @@
 --   rank. Runs without a pause are left out.
 -- @grain    kernel; order kernel
 -- @keys     kernel
--- @needs    throttle_summary
 -- @column   kernel TEXT release
 -- @column   runs_count INTEGER runs with a pause
 -- @column   hosts_count INTEGER their machines

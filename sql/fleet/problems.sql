@@ -6,7 +6,6 @@
 -- @grain    severity, finding; order as listed
 -- @keys     severity, id
 -- @first    runs_ratio, cost_task_ns
--- @needs    findings, runs
 -- @column   severity TEXT severe, warning or note
 -- @column   id TEXT rule, a file of sql/findings
 -- @column   runs_count INTEGER runs that have it

@@ -6,7 +6,6 @@
 -- @grain    kind, cause; order total_ns descending
 -- @keys     kind, cause
 -- @first    total_ns, share_ratio
--- @needs    stalls
 -- @column   kind TEXT of wait
 -- @column   cause TEXT why the task waited
 -- @column   runs_count INTEGER runs that have such waits

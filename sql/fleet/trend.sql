@@ -7,7 +7,6 @@
 --   to look; `fleet gate` judges.
 -- @grain    kernel; order first_date, kernel
 -- @keys     kernel
--- @needs    runs, findings, lost_time, throttle_summary
 -- @column   kernel TEXT release
 -- @column   first_date TEXT day of its first run; NULL = not known
 -- @column   last_date TEXT day of its last

@@ -6,7 +6,6 @@
 -- @grain    host; order as listed
 -- @keys     host
 -- @first    severe_ratio, lost_ratio
--- @needs    runs, findings, lost_time, throttle_summary
 -- @column   host TEXT machine
 -- @column   runs_count INTEGER its runs
 -- @column   severe_ratio REAL share of them with a severe finding

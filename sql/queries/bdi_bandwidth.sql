@@ -11,9 +11,7 @@
 --   only the second event of such a pair counts here.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_bandwidth, wb_window, wb_lost_window, wb_bounds, wb_params
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
--- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   updates_count INTEGER events in the window; of a pair, one

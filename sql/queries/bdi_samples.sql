@@ -12,7 +12,6 @@
 --   in the window in which the later one lies.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_bdi_sample, wb_bounds, wb_params, wb_units
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; NULL = the

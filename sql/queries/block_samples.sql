@@ -12,7 +12,6 @@
 -- @filters  window, range, bdi
 -- @grain    window, disk; order window_start_ns, disk
 -- @keys     window_start_ns, disk
--- @needs    wb_block_sample, wb_bounds, wb_device_asked, wb_params, wb_units
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   disk TEXT its name, such as vda
 -- @column   device TEXT major:minor; NULL = not recorded

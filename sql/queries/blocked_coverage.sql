@@ -11,9 +11,7 @@
 --   event is missing that would tell why, such as those of the file system.
 -- @filters  range, tid, task
 -- @grain    task under a name; order unexplained_ns descending
--- @needs    wb_blocked, wb_stall, wb_task, wb_bounds, wb_params, wb_rule
 -- @events   sched:sched_switch
--- @column   tid INTEGER thread
 -- @column   comm TEXT its name; as in throttle_by_task
 -- @column   sleeps_count INTEGER uninterruptible sleeps from 1 ms on
 -- @column   blocked_ns INTEGER their time

@@ -12,7 +12,6 @@
 -- @filters  window, range, cgroup
 -- @grain    window, cgroup; order window_start_ns, cgroup_ino
 -- @keys     window_start_ns, cgroup_ino
--- @needs    wb_cgroup_sample, wb_bounds, wb_params, wb_units
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   cgroup_ino INTEGER inode of the cgroup
 -- @column   path TEXT its folder; NULL = not recorded

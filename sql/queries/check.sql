@@ -13,7 +13,6 @@
 --   another rate, and law lists them.
 -- @grain    comparison; order as listed
 -- @keys     source, what
--- @needs    wb_check, wb_impossible
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit, block:block_rq_complete,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,

@@ -12,8 +12,6 @@
 --   of the whole machine.
 -- @filters  range, tid, task
 -- @grain    task under a name, and phase; order ts, tid
--- @needs    wb_write_call, wb_sync_call, raw_global_dirty_state, wb_task,
---   wb_bounds, wb_params, wb_units
 -- @events   syscalls:sys_exit_write|syscalls:sys_exit_writev|
 --   syscalls:sys_exit_pwrite64|syscalls:sys_exit_copy_file_range|
 --   syscalls:sys_exit_sendfile64|syscalls:sys_enter_sync|
@@ -23,7 +21,6 @@
 --   syscalls:sys_enter_fsync, sched:sched_process_exit,
 --   writeback:global_dirty_state
 -- @column   phase TEXT copy, or the name of the call that syncs
--- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   ts INTEGER trace clock, start of the first call
 -- @column   dur INTEGER ns, to the end of the last call; a call that had not

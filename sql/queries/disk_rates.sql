@@ -15,8 +15,6 @@
 --   rate is that from then on.
 -- @filters  bdi
 -- @grain    device; order bdi
--- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_bounds, wb_params,
---   wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state, writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT device
@@ -24,8 +22,6 @@
 --   flush; of NFS and FUSE the fastest sample
 -- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER that time; NULL = not recorded
--- @column   reached_ratio REAL where the disk got much less than the pages
---   that were written (compression): what it got, over their bytes; else NULL
 -- @column   below_ratio REAL of a device that is slow itself and not its disks:
 --   how long all of these were busy, over its own time; else NULL
 -- @column   before_bytes_per_s REAL of a device that became slow or fast in the
@@ -40,7 +36,6 @@
 --   dirty
 -- @column   gap_ns INTEGER how long it takes to write what lies between the
 --   background threshold and the dirty threshold
--- @column   basis TEXT requests, block samples, bdi samples or page writeback
 -- @metric   disk_bytes_per_s higher: how fast the disk wrote while it had
 --   something to write
 WITH

@@ -7,8 +7,6 @@
 -- @read     count is what trace-cmd report would print; loaded_count is how
 --   many are in tables (0: not asked for; load them with ingest --events).
 -- @grain    event; order event
--- @needs    raw_event_counts
--- @column   event TEXT system:name
 -- @column   count INTEGER in the trace
 -- @column   loaded_count INTEGER in the database's tables
 SELECT c.event, c.count, c.loaded_count

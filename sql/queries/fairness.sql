@@ -25,7 +25,6 @@
 -- @keys     window_start_ns, bdi, cgroup_ino
 -- @first    jain_ratio, jain_weighted_ratio, slowest_to_fastest_ratio,
 --   tasks_count
--- @needs    wb_task_rate, wb_window_rate, wb_params, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   bdi TEXT backing device

@@ -10,7 +10,6 @@
 --   size of memory, and is a little different each time.
 -- @grain    fact; order as listed
 -- @keys     key
--- @needs    raw_meta, raw_meminfo, raw_vmstat, wb_hz, wb_units
 -- @column   key TEXT fact
 -- @column   value TEXT its value; NULL = not known
 WITH

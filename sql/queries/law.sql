@@ -12,7 +12,6 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    event; order seq
 -- @keys     ts, tid, comm
--- @needs    wb_law_break, wb_task, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit
 -- @optional writeback:wb_domain_dirty_state

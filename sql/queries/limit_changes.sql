@@ -11,9 +11,7 @@
 -- @filters  range
 -- @grain    change; order ts
 -- @keys     ts
--- @needs    wb_limit_change, wb_limit_drain, wb_bounds, wb_units
 -- @events   writeback:global_dirty_state
--- @column   ts INTEGER ns, trace clock
 -- @column   after_ns INTEGER the same, from the start of the trace
 -- @column   from_bytes INTEGER dirty threshold before
 -- @column   to_bytes INTEGER dirty threshold behind

@@ -15,7 +15,6 @@
 --   descending
 -- @keys     finding, tid, comm, kind, cause, bdi
 -- @first    total_ns, stalls_count
--- @needs    wb_loss, wb_loss_call, wb_asleep, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled

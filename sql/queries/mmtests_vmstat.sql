@@ -17,9 +17,6 @@
 --   zero-filled ones and those that zswap took, which nobody wrote.
 -- @grain    counter; order as mmtests prints
 -- @keys     name
--- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, reclaim_destination,
---   raw_event_format, raw_mm_vmscan_direct_reclaim_begin, wb_bounds, wb_kernel,
---   wb_units
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive, vmscan:mm_vmscan_lru_isolate,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_direct_reclaim_begin

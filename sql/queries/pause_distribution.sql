@@ -9,9 +9,7 @@
 --   draws. A pause of 0 or less is none and not counted.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    length of a pause; order pause_ns
--- @needs    wb_throttle_pause, wb_task, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
--- @column   pause_ns INTEGER intended sleep
 -- @column   pauses_count INTEGER pauses of this length
 -- @column   at_most_ratio REAL share of all pauses that were at most so long
 WITH

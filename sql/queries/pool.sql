@@ -10,14 +10,11 @@
 --   or where `record` sampled debugfs.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_pool_window, wb_params
 -- @events   writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT whose pages; NULL = unknown
 -- @column   cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   held_bytes REAL mean of what it held
 -- @column   held_ratio REAL of the machine's dirty pages
--- @column   pool_bytes INTEGER mean of the machine's dirty pages
 -- @source   docs/findings.md
 SELECT
   w.window_start_ns,

@@ -12,7 +12,6 @@
 --   one, some is 50 %. Between samples, a second apart as a rule.
 -- @filters  window, range
 -- @grain    window, resource; order window_start_ns, resource
--- @needs    wb_pressure_sample, wb_bounds, wb_params
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   resource TEXT cpu, io or memory
 -- @column   some_ns INTEGER time in which a task of a CPU waited, mean of CPUs

@@ -20,9 +20,6 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s
--- @needs    raw_balance_dirty_pages, wb_told_rate, wb_throttle_cost,
---   wb_throttle_bounds, wb_throttle_total, wb_task_rate, wb_params, wb_rule,
---   wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   tid INTEGER thread

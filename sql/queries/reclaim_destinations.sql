@@ -15,7 +15,6 @@
 --   no counter of it (before 5.19). No rows: reclaim wrote nothing, or the
 --   files are missing.
 -- @grain    destination; order of the list below
--- @needs    reclaim_destination
 -- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   destination TEXT swap device, file, zswap, zero-filled or rest

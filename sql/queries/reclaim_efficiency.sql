@@ -19,8 +19,6 @@
 -- @filters  range
 -- @grain    reclaimer; order kswapd, direct, memcg, other,
 --   node, proactive
--- @needs    reclaim_total, reclaim_vmstat, reclaim_scan_basis, wb_bounds,
---   wb_units
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive,
 --   vmscan:mm_vmscan_lru_isolate,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,

@@ -14,7 +14,6 @@
 -- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
 -- @first    pages_count, events_count
--- @needs    reclaim_write, reclaim_write_scale, reclaim_destination, wb_bounds
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin

@@ -13,9 +13,7 @@
 --   written, which nobody dirtied.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_flow, wb_lost_window
 -- @events   writeback:global_dirty_state
--- @column   window_start_ns INTEGER trace clock
 -- @column   dirtied_so_far_bytes INTEGER from the last sample before the start
 --   (or the first one) to the last sample of the window
 -- @column   written_so_far_bytes INTEGER the same of pages written

@@ -10,7 +10,6 @@
 --   programs read does not fit beside the rest. Up to 5.8 pages of swap count,
 --   too.
 -- @grain    one row
--- @needs    wb_refault
 -- @column   refault_bytes INTEGER read again after reclaim had dropped it
 -- @column   read_bytes INTEGER all that was read, swap among it
 -- @column   refault_ratio REAL refault over read

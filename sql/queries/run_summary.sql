@@ -6,10 +6,7 @@
 -- @read     Facts about the recording that every number below depends on.
 -- @grain    fact; order as listed
 -- @keys     key
--- @needs    raw_meta, raw_task, raw_meminfo, wb_trace, wb_hz, wb_units,
---   wb_vmstat
 -- @column   key TEXT fact
--- @column   value TEXT its value
 WITH
   fact AS (
     SELECT 1 AS place, 'kernel' AS key, m.value

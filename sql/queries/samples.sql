@@ -11,7 +11,6 @@
 -- @grain    window, source, object, counter; order window_start_ns, source,
 --   object, name
 -- @keys     window_start_ns, source, object, name
--- @needs    wb_sample, wb_bounds, wb_params
 -- @column   window_start_ns INTEGER trace clock; without --window the start of
 --   the run
 -- @column   source TEXT block, bdi, wb, psi, cgroup, vmstat, meminfo, zoneinfo

@@ -14,8 +14,6 @@
 --   requests for the connection, not a slow server.
 -- @filters  range, bdi
 -- @grain    device, op; order device, op
--- @needs    wb_server_request, raw_rpc_stats_latency, wb_bounds, wb_params,
---   wb_units
 -- @events   nfs:nfs_initiate_write|nfs:nfs_initiate_commit
 --   |fuse:fuse_request_send
 -- @optional nfs:nfs_writeback_done, nfs:nfs_commit_done, fuse:fuse_request_end,

@@ -12,8 +12,6 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order dur descending
 -- @keys     stall_id, tid, comm, kind, cause
--- @needs    wb_loss, wb_stall, wb_throttle_pause, wb_work, wb_bdi_done,
---   wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled

@@ -11,7 +11,6 @@
 -- @grain    stall; order ts
 -- @keys     ts, tid, comm, kind
 -- @first    cause, inside_ns, dur, bdi
--- @needs    wb_loss, wb_wait_before, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
@@ -24,11 +23,8 @@
 -- @column   ts INTEGER ns, start of the wait
 -- @column   dur INTEGER ns, its time without the waits inside it
 -- @column   inside_ns INTEGER how much of that lies in the time of interest
--- @column   tid INTEGER thread
--- @column   comm TEXT its name
 -- @column   kind TEXT as in stalls
 -- @column   cause TEXT as in stalls
--- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; throttle only
 -- @column   finding TEXT id of the finding; NULL = none tells of it
 -- @column   is_told INTEGER 1: the finding began_before tells of it; of a

@@ -13,7 +13,6 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, kind, cause; order total_ns descending
 -- @first    total_ns, stalls_count, max_ns
--- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin

@@ -15,9 +15,6 @@
 --   is run with --events 'exceptions:page_fault_*'.
 -- @filters  range, tid, task
 -- @grain    task under a name; order faults_count descending, tid
--- @needs    raw_page_fault_user, raw_page_fault_kernel, raw_block_bio_queue,
---   raw_event_counts, raw_event_format, reclaim_work, reclaim_destination,
---   wb_task, wb_bounds, wb_params, wb_units
 -- @optional exceptions:page_fault_user, exceptions:page_fault_kernel,
 --   block:block_bio_queue,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage

@@ -11,8 +11,6 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    one row; order tasks_count
 -- @first    throttled_ratio, slept_total_ns, call_max_ns
--- @needs    wb_throttle_total, wb_throttle_cost, wb_task, wb_bounds,
---   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, sched:sched_switch
 -- @instead  completion_waits

@@ -11,7 +11,6 @@
 --   one. The query samples has every counter.
 -- @filters  window, range
 -- @grain    window, source, counter; order window_start_ns, source, name
--- @needs    wb_sample, wb_bounds, wb_params, wb_units
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   source TEXT vmstat; meminfo only where vmstat was not sampled
 -- @column   name TEXT counter

@@ -13,7 +13,6 @@
 -- @filters  range, bdi, tid, task
 -- @grain    device, kind, what, task under a name, error; order first_ts
 -- @keys     bdi, kind, what, tid, comm, error
--- @needs    wb_failed_write, wb_bounds, wb_params
 -- @events   block:block_rq_complete|filemap:filemap_set_wb_err
 --   |syscalls:sys_exit_fsync
 --   |syscalls:sys_exit_fdatasync|syscalls:sys_exit_syncfs
@@ -21,10 +20,6 @@
 --   |ext4:ext4_sync_file_exit
 -- @column   bdi TEXT device; NULL = not told
 -- @column   kind TEXT request, file (its writeback) or call
--- @column   what TEXT kind of request, as the kernel prints it; inode of the
---   file, and its partition; name of the call
--- @column   tid INTEGER thread that made the call; NULL for others
--- @column   comm TEXT its name
 -- @column   error TEXT name of the error
 -- @column   count INTEGER how many
 -- @column   bytes INTEGER of the requests; NULL for others

@@ -18,7 +18,6 @@
 -- @summary  The kernel's estimates of bandwidth and its rate limits, by bdi and
 --   cgroup.
 -- @grain    sample of one curve; order ts
--- @needs    wb_bandwidth, wb_device
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 CREATE VIEW tl_bandwidth AS
 WITH

@@ -15,7 +15,6 @@
 -- @summary  Dirty and writeback pages of each bdi against its threshold, and
 --   what was written against the estimate.
 -- @grain    sample of one curve; order ts
--- @needs    wb_bdi_sample, wb_device
 CREATE VIEW tl_bdi_sample AS
 WITH
   curve(place, name, unit) AS (

@@ -9,8 +9,6 @@
 --   device.
 -- @grain    part of a request; order ts
 -- @flat
--- @needs    wb_wait_request, wb_release, wb_task, wb_device, wb_bounds,
---   wb_rule
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @optional block:block_rq_insert
 -- @column   arg_why TEXT its size, and where its time went; NULL = in less

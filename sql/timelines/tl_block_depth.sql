@@ -8,7 +8,6 @@
 -- @summary  How many requests of each disk are queued, and in the device.
 -- @grain    change of one curve; order ts
 -- @sorted
--- @needs    wb_wait_request, wb_device
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @optional block:block_rq_insert
 CREATE VIEW tl_block_depth AS

@@ -12,7 +12,6 @@
 -- @track    in flight [requests]: requests, mean over time
 -- @summary  Utilisation, throughput and request size of each disk.
 -- @grain    sample of one curve; order ts
--- @needs    wb_block_sample, wb_units
 CREATE VIEW tl_block_sample AS
 WITH
   curve(place, name, unit) AS (

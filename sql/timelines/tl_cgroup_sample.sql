@@ -15,7 +15,6 @@
 -- @track    memory full [share]: time in which all waited for memory
 -- @summary  Dirty pages, memory, writes and pressure of cgroups that write.
 -- @grain    sample of one curve; order ts
--- @needs    wb_cgroup_sample, wb_units
 CREATE VIEW tl_cgroup_sample AS
 WITH
   curve(place, name, unit) AS (

@@ -6,7 +6,6 @@
 -- @track    journal of *: commits of this device's journal
 -- @summary  Commits of journals; arrows lead to the waits that they ended.
 -- @grain    commit; order ts
--- @needs    wb_busy, wb_release, wb_device, raw_jbd2_start_commit
 -- @events   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
 -- @column   arg_why TEXT how long it took, and who waited
 -- @column   arg_bdi TEXT device of the journal

@@ -8,8 +8,6 @@
 -- @track    * read [rate]: what this disk read
 -- @summary  Bytes that each disk completed in each window.
 -- @grain    window, device; order ts
--- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units,
---   wb_device
 -- @events   block:block_rq_complete
 CREATE VIEW tl_device_throughput AS
 WITH

@@ -8,7 +8,6 @@
 -- @summary  Tasks in direct and memory cgroup reclaim, and what they did.
 -- @grain    span; order ts
 -- @flat
--- @needs    wb_wait, reclaim_work
 -- @events   vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_node_reclaim_begin
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive

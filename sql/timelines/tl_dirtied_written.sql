@@ -14,7 +14,6 @@
 -- @summary  Pages dirtied and written since the start, and the gap between.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirtied_written AS
 WITH

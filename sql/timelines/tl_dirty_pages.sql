@@ -26,7 +26,6 @@
 -- @summary  Dirty and writeback pages of the machine against their thresholds.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_pages AS
 WITH

@@ -9,7 +9,6 @@
 -- @sorted
 -- @summary  Dirty and writeback pages of the machine in % of the limit.
 -- @grain    sample; order ts
--- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_ratio AS
 SELECT

@@ -7,7 +7,6 @@
 --   setpoint, AT THE LIMIT (writers stand still)
 -- @summary  In which part of the control range the machine's dirty pages are.
 -- @grain    stretch of one state; order ts
--- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 -- @column   arg_why TEXT the numbers at its begin
 -- @column   arg_dirty_bytes INTEGER at its begin

@@ -9,7 +9,6 @@
 -- @summary  Jain's index of each window, by bdi and cgroup.
 -- @grain    window, bdi, cgroup; order ts
 -- @flat
--- @needs    wb_fairness_window, wb_window, wb_bounds, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   arg_why TEXT in a sentence

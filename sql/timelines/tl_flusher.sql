@@ -13,7 +13,6 @@
 --   queue.
 -- @grain    work item; order ts
 -- @flat
--- @needs    wb_work, wb_release, wb_bounds, wb_task, wb_device
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec
 -- @column   arg_why TEXT what it did

@@ -9,7 +9,6 @@
 -- @sorted
 -- @summary  How many tasks wait at a time.
 -- @grain    change; order ts
--- @needs    wb_wait_piece, wb_stall
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin

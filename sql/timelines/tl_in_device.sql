@@ -9,7 +9,6 @@
 -- @sorted
 -- @summary  How many requests all disks have at a time.
 -- @grain    change; order ts
--- @needs    wb_wait_request
 -- @events   block:block_rq_issue, block:block_rq_complete
 CREATE VIEW tl_in_device AS
 WITH

@@ -11,7 +11,6 @@
 -- @summary  Jain's index of the run and of each window, of the least even bdi
 --   or cgroup.
 -- @grain    the run, window; order ts
--- @needs    wb_fairness_window, wb_task_rate, wb_window, wb_bounds, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   arg_why TEXT in a sentence

@@ -7,7 +7,6 @@
 -- @track    kswapd node *: kswapd of this node is awake
 -- @summary  When kswapd of each node was awake, and what it did.
 -- @grain    cycle; order ts
--- @needs    reclaim_kswapd
 -- @events   vmscan:mm_vmscan_kswapd_wake
 -- @optional vmscan:mm_vmscan_kswapd_sleep, vmscan:mm_vmscan_lru_shrink_inactive
 -- @column   arg_why TEXT what it did

@@ -11,8 +11,6 @@
 --   events, and whether the trace is damaged.
 -- @grain    episode or gap; order ts
 -- @flat
--- @needs    wb_loss, wb_finding, wb_device, raw_lost_events, raw_meta,
---   wb_bounds, wb_rule
 -- @column   arg_why TEXT who lost how much time to what
 -- @column   arg_advice TEXT what to change; NULL = nothing
 -- @column   arg_query TEXT command that lists the waits

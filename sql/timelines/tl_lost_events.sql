@@ -10,7 +10,6 @@
 -- @summary  Where the ring buffer overran: sums over events are too small
 --   there.
 -- @grain    gap; order ts
--- @needs    raw_lost_events
 -- @column   arg_cpu INTEGER of the gap; NULL = not told
 -- @column   arg_count INTEGER events lost in it; NULL = not told
 CREATE VIEW tl_lost_events AS

@@ -12,7 +12,6 @@
 -- @track    wb_setpoint * [bytes]: the bdi's share of the setpoint
 -- @summary  Dirty pages of memory cgroups against their own limits.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn, raw_cgroup, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_memcg AS

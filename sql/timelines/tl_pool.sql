@@ -7,7 +7,6 @@
 --   mean of the window; those of a window add up to all of them
 -- @summary  The machine's dirty pages, split by the wb that holds them.
 -- @grain    window, bdi, cgroup; order ts
--- @needs    wb_pool_window, wb_window, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_pool AS

@@ -7,7 +7,6 @@
 --   largest three, mean of the window
 -- @summary  Who holds the machine's dirty pages, in words.
 -- @grain    window; order ts
--- @needs    wb_pool_window, wb_window, wb_bounds, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   arg_why TEXT the same, in a sentence

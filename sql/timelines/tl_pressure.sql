@@ -9,7 +9,6 @@
 -- @track    * full [share]: time in which it did and no other task could run
 -- @summary  Shares of the time in which tasks waited for CPU, I/O and memory.
 -- @grain    sample of one curve; order ts
--- @needs    wb_pressure_sample
 CREATE VIEW tl_pressure AS
 WITH
   curve(place, name) AS (

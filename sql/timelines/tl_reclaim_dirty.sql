@@ -14,7 +14,6 @@
 --   immediately, by zone where the kernel tells it.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    raw_mm_vmscan_lru_shrink_inactive, reclaim_writeback
 -- @events   vmscan:mm_vmscan_lru_shrink_inactive
 --   |vmscan:mm_vmscan_reclaim_writeback
 CREATE VIEW tl_reclaim_dirty AS

@@ -11,7 +11,6 @@
 -- @summary  Folios that reclaim gave away to be written, by zone: sum so far,
 --   and per second.
 -- @grain    sample of one curve; order ts
--- @needs    reclaim_write, wb_bounds, wb_units
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
 CREATE VIEW tl_reclaim_writes AS

@@ -9,7 +9,6 @@
 -- @sorted
 -- @summary  How many tasks are in reclaim at a time.
 -- @grain    change; order ts
--- @needs    wb_wait_piece, wb_wait
 -- @events   vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_node_reclaim_begin
 --   |vmscan:mm_vmscan_throttled

@@ -9,8 +9,6 @@
 --   the kernel knew when it decided, in the calls that held the thread.
 -- @grain    stall, call or end of a stall; order ts
 -- @sorted
--- @needs    wb_stall, wb_stall_why, wb_throttle_call, wb_release,
---   wb_loss, wb_write_call, wb_sync_call, wb_rule
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin

@@ -8,7 +8,6 @@
 -- @summary  How many tasks wait at a time, by kind of wait.
 -- @grain    change of one curve; order ts
 -- @sorted
--- @needs    wb_wait_piece, wb_wait
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin

@@ -8,8 +8,6 @@
 -- @summary  What each task waited for at each moment, the task that waited
 --   longest first.
 -- @grain    piece of a wait; order ts
--- @needs    wb_wait_piece, wb_stall, wb_stall_why, wb_loss,
---   wb_task_label, wb_bounds
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin

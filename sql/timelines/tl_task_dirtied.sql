@@ -9,7 +9,6 @@
 --   estimate, bound misses what it dirtied in free run
 -- @summary  Bytes that each task dirtied so far, by the best source there is.
 -- @grain    part of wb_dirtied_part; order ts
--- @needs    wb_dirtied_part, wb_task_dirtied, wb_task_label
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
 CREATE VIEW tl_task_dirtied AS

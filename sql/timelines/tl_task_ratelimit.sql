@@ -9,7 +9,6 @@
 --   bdi; below 100 there are more dirty pages than the kernel wants
 -- @summary  What each task was allowed, and that in % of its bdi's base rate.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
 WITH

@@ -10,8 +10,6 @@
 -- @summary  The share of each window that each task was throttled, and its
 --   share of what throttled tasks dirtied.
 -- @grain    window, task; order ts
--- @needs    wb_throttle_piece, wb_dirtied_part, wb_throttle_total,
---   wb_window, wb_bounds, wb_task_label
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 CREATE VIEW tl_task_share AS

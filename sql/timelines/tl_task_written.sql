@@ -7,7 +7,6 @@
 --   standard error is left out
 -- @summary  Bytes that each task wrote so far, by write system calls.
 -- @grain    write system call; order ts
--- @needs    wb_write_call, wb_task, wb_task_label
 -- @events   syscalls:sys_exit_write|syscalls:sys_exit_pwrite64
 --   |syscalls:sys_exit_writev|syscalls:sys_exit_pwritev
 --   |syscalls:sys_exit_pwritev2|syscalls:sys_exit_copy_file_range

@@ -13,7 +13,6 @@
 -- @track    dirtied: pages that the task brought to this call
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
 WITH

@@ -10,7 +10,6 @@
 --   100 % dirty pages pile up, or are dirtied again
 -- @summary  Pages dirtied and written in each window.
 -- @grain    sample of one curve; order ts
--- @needs    wb_dirty_flow
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_throughput AS
 WITH

@@ -10,7 +10,6 @@
 -- @summary  The findings of the run that matter most, in words, over the time
 --   that they are about.
 -- @grain    finding, and what to do; order rank
--- @needs    wb_finding, wb_bounds, wb_units
 -- @column   arg_text TEXT what is wrong, with the numbers; NULL = what to do
 -- @column   arg_advice TEXT what to change; NULL = nothing
 -- @column   arg_evidence TEXT commands that show the numbers

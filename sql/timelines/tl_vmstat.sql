@@ -12,7 +12,6 @@
 -- @summary  /proc/vmstat before, in and after the run: counters of writeback
 --   and reclaim that changed.
 -- @grain    counter and sample; order ts
--- @needs    raw_vmstat, wb_vmstat, wb_bounds
 -- @column   arg_more TEXT a line for each counter: before, after and the change
 CREATE VIEW tl_vmstat AS
 WITH

@@ -9,7 +9,6 @@
 -- @summary  Dirty pages of each wb against its share of the setpoint.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_wb_dirty AS
 WITH

@@ -12,7 +12,6 @@
 -- @track    high [pages]: watermark
 -- @summary  Free pages of each zone against its watermarks.
 -- @grain    sample of one curve; order ts
--- @needs    raw_zoneinfo
 CREATE VIEW tl_zone AS
 SELECT
   z.ts,

@@ -7,10 +7,7 @@
 --   lets tasks dirty at. With a memory cgroup the event fires twice in a row;
 --   the second, which the kernel keeps, is the row here.
 -- @grain    update; order ts
--- @needs    raw_bdi_dirty_ratelimit, raw_dirty_throttle_bandwidth, wb_cgroup,
---   wb_units
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
--- @column   ts INTEGER ns, trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   write_bw_bytes_per_s INTEGER estimate before this update
@@ -81,9 +78,6 @@ CROSS JOIN wb_units AS v;
 --   the run (rate_changed), it is the slow one.
 -- @grain    device; order bdi
 -- @key      bdi
--- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
---   wb_stack_own, wb_bdi_written, _rate_change, raw_global_dirty_state,
---   raw_lost_events, wb_rule, wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state
 -- @column   bdi TEXT major:minor
@@ -386,7 +380,6 @@ LEFT JOIN wb_bdi_written AS w ON w.bdi = b.bdi AND w.is_whole = 1;
 --   in debugfs, of the files before and after the trace too; without them the
 --   chunks of its flusher, which are a part of it, and need not have ended.
 -- @grain    bdi; order bdi
--- @needs    raw_sample, wb_flushed, wb_rule, wb_units
 -- @optional writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   bytes INTEGER of the pages
@@ -446,10 +439,8 @@ WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 --   SCSI, SATA and USB, SD cards and loop devices lie on none.
 -- @grain    bdi; order bdi
 -- @key      bdi
--- @needs    wb_throttle_cause, wb_busy, wb_block_done, wb_stack
 -- @optional writeback:balance_dirty_pages, block:block_rq_issue,
 --   block:block_rq_complete
--- @column   bdi TEXT backing device
 -- @column   disk TEXT major:minor of what wrote most
 -- @column   disks TEXT all that wrote, in words
 -- @source   Documentation/admin-guide/devices.txt: majors 7, 8, 65-71, 128-135,
@@ -511,10 +502,7 @@ WHERE n.disks_count > 0
 --   a time, so did what was asked, and not the device: then there is no row.
 -- @grain    device; order bdi
 -- @key      bdi
--- @needs    _rate_step, _rate_split, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete
--- @column   bdi TEXT the disk, or what lies on it
--- @column   ts INTEGER ns, when
 -- @column   before_factor REAL rate before, over that of the whole run
 -- @column   after_factor REAL rate behind, over that of the whole run
 CREATE VIEW _rate_change AS
@@ -552,7 +540,6 @@ HAVING total(
 -- @summary  The moment that parts what a device wrote best, where its rates
 --   before and behind are far apart.
 -- @grain    device; order bdi
--- @needs    _rate_step, wb_rule
 -- @column   bdi TEXT the disk, or what lies on it
 -- @column   ts INTEGER ns, when
 -- @column   before_ns INTEGER busy until then
@@ -649,7 +636,6 @@ WHERE b.place = 1
 -- @summary  What a device wrote by the end of each second in which it completed
 --   a write, and how long it was busy since the one before.
 -- @grain    device, second with a write; order bdi, ts
--- @needs    wb_wait_request, wb_stack, wb_busy, wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT the disk, or what lies on it
 -- @column   ts INTEGER ns, end of the second; the last write, of the last

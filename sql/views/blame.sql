@@ -7,18 +7,8 @@
 --   what the task's own wb holds of it; what others hold is their last event or
 --   sample, if it is not too old (wb_rule.stale_ns), and the rest is unknown.
 -- @grain    sleep of a throttled task, holder; order seq, share_ratio
--- @needs    _pool_own, _pool_held, _pool_wb
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, trace clock, of the event
--- @column   slept_ns INTEGER how long the task slept after it
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_innocent INTEGER 1: the task's own wb held less than its share
---   of free run, so that it would not have been throttled alone; NULL = the
---   events do not tell
 -- @column   pool_bytes INTEGER dirty pages of the domain that throttled
 -- @column   holder_bdi TEXT whose pages; NULL = unknown
 -- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
@@ -92,16 +82,13 @@ WHERE p.pool_bytes > p.own_bytes + p.other_bytes;
 --   of wb_pool_share, made without a row for each sleep and holder.
 -- @grain    task under a name, bdi, cgroup, holder; order task_id, bdi,
 --   cgroup_ino
--- @needs    _pool_own, _pool_held, _pool_wb, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   holder_bdi TEXT whose pages; NULL = unknown
 -- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   held_ns REAL how long
--- @column   basis TEXT as in wb_pool_share
+-- @column   basis TEXT own, events, samples or unknown: who told what the
+--   holder held
 CREATE VIEW wb_pool_blame AS
 WITH
   chosen AS MATERIALIZED (
@@ -183,23 +170,8 @@ WHERE v.unknown_ns IS NOT NULL;
 -- @summary  The pool that each throttled task waited for, and what its own wb
 --   held of it.
 -- @grain    sleep of a throttled task; order seq
--- @needs    _pool_own
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, trace clock, of the event
--- @column   slept_ns INTEGER how long the task slept after it
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_innocent INTEGER as in wb_pool_share
--- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
---   not tell what its wb holds of them
--- @column   own_bytes INTEGER of its own wb
--- @column   other_bytes INTEGER of the other wbs that are known
--- @column   too_much REAL by how much the parts are more than the whole, as the
---   counters are read one after the other; 1 = they are not
--- @column   own_share_ratio REAL of the pool, held by its own wb
 CREATE VIEW wb_pool_own AS
 SELECT
   p.seq,
@@ -222,11 +194,7 @@ FROM _pool_own AS p;
 --   each throttled task waited for.
 -- @grain    sleep of a throttled task with another wb that is known; order seq
 -- @key      seq
--- @needs    _pool_sleep, _pool_wb, _pool_other
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   bdi TEXT whose pages
--- @column   cgroup_ino INTEGER of that wb
 -- @column   held_bytes INTEGER by its last event or sample
 -- @materialize
 CREATE VIEW wb_pool_holder AS
@@ -303,12 +271,9 @@ WHERE r.place = 1;
 --   waits for nothing, tells no more of what its wb holds.
 -- @grain    wb whose tasks were throttled, or which was sampled; order bdi,
 --   cgroup_ino
--- @needs    _pool_wb, wb_flushed, wb_block_done, wb_stack, wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:writeback_start, writeback:writeback_written,
 --   block:block_rq_complete
--- @column   bdi TEXT of the wb
--- @column   cgroup_ino INTEGER that owns it; 1 = root
 -- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
 -- @materialize
 CREATE VIEW wb_pool_rival AS
@@ -384,14 +349,8 @@ WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 -- @shared
 -- @summary  Whose dirty pages filled the machine's pool in each window.
 -- @grain    window, holder; order window_index, bdi, cgroup_ino
--- @needs    _pool_wb, _pool_sample, wb_dirty_window, wb_window, wb_bounds,
---   wb_params, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
--- @column   window_start_ns INTEGER trace clock
--- @column   bdi TEXT whose pages; NULL = unknown
--- @column   cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   held_bytes REAL mean of what it held; NULL = nothing tells the pool
 -- @column   share_ratio REAL of the pool; those of a window add up to 1
 -- @column   pool_bytes INTEGER mean of the machine's dirty pages
@@ -483,7 +442,6 @@ WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
 -- @view     _pool_own
 -- @summary  wb_pool_own.
 -- @grain    sleep of a throttled task; order seq
--- @needs    wb_throttle_cause, _pool_beside
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -492,7 +450,9 @@ WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
 -- @column   task_id INTEGER of wb_task
 -- @column   bdi TEXT that the task writes to
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_innocent INTEGER as in wb_pool_share
+-- @column   is_innocent INTEGER 1: the task's own wb held less than its share
+--   of free run, so that it would not have been throttled alone; NULL = the
+--   events do not tell
 -- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
 --   not tell what its wb holds of them
 -- @column   own_bytes INTEGER of its own wb
@@ -542,7 +502,6 @@ FROM judged AS j;
 --   running sum of what the samples of all wbs say while they hold.
 -- @grain    sleep of a throttled task; order seq
 -- @key      seq
--- @needs    _pool_sleep, _pool_other
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   held_bytes INTEGER dirty pages and those under writeback
@@ -597,12 +556,8 @@ WHERE s.seq IS NOT NULL AND s.held_bytes > 0;
 --   for, by their last event or sample, if it is not too old. Empty where there
 --   is one wb only. Sleeps times wbs: for who asks for the holders themselves.
 -- @grain    sleep of a throttled task, other wb; order seq, wb_id
--- @needs    _pool_sleep, _pool_other
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   wb_id INTEGER of _pool_wb
 -- @column   held_bytes INTEGER dirty pages and those under writeback
--- @column   basis TEXT events or samples
 CREATE VIEW _pool_held AS
 SELECT s.seq, p.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
 FROM _pool_other AS p
@@ -616,12 +571,7 @@ WHERE p.wb_dirty_bytes > 0
 --   where there is one wb only.
 -- @grain    sleep of a throttled task; order seq
 -- @key      seq
--- @needs    wb_throttle_cause, _pool_wb, wb_rule
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, trace clock
--- @column   wb_id INTEGER of _pool_wb, the task's own
--- @column   cgroup_ino INTEGER cgroup that owns it; 1 = root
 -- @column   is_memcg INTEGER 1: the limits of that cgroup held the task up
 -- @column   span_index INTEGER as in _pool_other
 -- @index    ts wb_id cgroup_ino is_memcg seq
@@ -645,10 +595,8 @@ WHERE c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL;
 -- @summary  The wbs that hold dirty pages, numbered.
 -- @grain    bdi, cgroup; order wb_id
 -- @key      wb_id
--- @needs    wb_throttle_told, wb_cgroup, wb_bdi_sample
 -- @events   writeback:balance_dirty_pages
--- @column   wb_id INTEGER 1, 2, 3 ...
--- @column   bdi TEXT backing device
+-- @column   wb_id INTEGER of _pool_wb; 1, 2, 3 ...
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @materialize
 CREATE VIEW _pool_wb AS
@@ -676,13 +624,8 @@ FROM seen AS s;
 -- @summary  _pool_told, numbered.
 -- @grain    sample; order sample_id
 -- @key      sample_id
--- @needs    _pool_told
 -- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
--- @column   wb_id INTEGER of _pool_wb
--- @column   ts INTEGER ns, trace clock
--- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
--- @column   basis TEXT events or samples
 -- @materialize
 CREATE VIEW _pool_sample AS
 SELECT
@@ -698,7 +641,6 @@ FROM _pool_told AS t;
 --   has another beside it.
 -- @grain    sample; order sample_id
 -- @key      sample_id
--- @needs    _pool_told, _pool_wb, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
 -- @column   wb_id INTEGER of _pool_wb
@@ -764,10 +706,7 @@ FROM held AS h;
 -- @summary  What each wb held, by the events of its own tasks while they are
 --   throttled, and by the samples of debugfs.
 -- @grain    sample; order wb_id, ts
--- @needs    wb_throttle_told, wb_cgroup, wb_units, wb_bdi_sample, _pool_wb
 -- @events   writeback:balance_dirty_pages
--- @column   wb_id INTEGER of _pool_wb
--- @column   ts INTEGER ns, trace clock
 -- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
 -- @column   basis TEXT events or samples
 CREATE VIEW _pool_told AS

@@ -7,8 +7,6 @@
 --   completion, and that is also how the two events are matched. Flushes have
 --   no place, and one at a time is in flight; they end in order.
 -- @grain    issued request; order seq
--- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_lost_events,
---   wb_bounds, wb_units
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   seq INTEGER of block_rq_issue
 -- @column   issued_ts INTEGER ns, given to the driver
@@ -22,8 +20,6 @@
 -- @column   tid INTEGER thread that gave it to the driver, often a kworker
 -- @column   device TEXT major:minor
 -- @column   sector INTEGER first sector
--- @column   rwbs TEXT kind of request, as the kernel prints it
--- @column   op TEXT read, write, discard, flush or other
 -- @column   bytes INTEGER of the request
 -- @source   include/trace/events/block.h; block/blk-mq.c blk_update_request()
 -- @materialize
@@ -112,8 +108,6 @@ WHERE p.nr_sector IS NOT NULL;
 --   issue was not recorded, and is not lost. Parts of a request begin where one
 --   was issued. Where a device has more than 256, its issues were filtered.
 -- @grain    device, op; order device, op
--- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_lost_events,
---   wb_block_request, wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   op TEXT as in wb_block_done
@@ -165,9 +159,7 @@ GROUP BY b.device, b.op, o.sector_bytes;
 --   driver and not completed. A request without an end is left out where events
 --   are lost. One that it had when the trace began counts from there on.
 -- @grain    stretch; order device, from_ts
--- @needs    wb_block_request, wb_block_before, wb_bounds
 -- @events   block:block_rq_issue, block:block_rq_complete
--- @column   device TEXT major:minor
 -- @column   from_ts INTEGER ns, start
 -- @column   to_ts INTEGER ns, end
 -- @source   block/blk-mq.c
@@ -208,10 +200,7 @@ WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 --   and the same request: of devices that had any for two seconds or more.
 -- @grain    device; order device
 -- @key      device
--- @needs    wb_block_request, wb_block_before, wb_block_done, wb_bounds,
---   wb_rule, raw_block_rq_complete
 -- @optional block:block_rq_issue, block:block_rq_complete
--- @column   device TEXT major:minor
 -- @column   silent_ns INTEGER that time
 -- @column   bytes INTEGER of the requests that it had for two seconds then
 -- @column   is_open INTEGER 1: it lasted until the trace ended
@@ -285,11 +274,8 @@ GROUP BY s.device;
 -- @shared
 -- @summary  Completed block requests, or completed parts of them.
 -- @grain    completion; order ts
--- @needs    raw_block_rq_complete, wb_units
 -- @events   block:block_rq_complete
--- @column   ts INTEGER ns, trace clock
 -- @column   device TEXT major:minor
--- @column   op TEXT read, write, discard, flush or other
 -- @column   bytes INTEGER completed bytes
 -- @source   include/trace/events/block.h
 CREATE VIEW wb_block_done AS
@@ -307,10 +293,7 @@ CROSS JOIN wb_units AS u;
 --   that have requests and are in the files of before and after the trace. Bios
 --   of zram, pmem, device mapper and md are none.
 -- @grain    disk; order disk
--- @needs    wb_disk_gained, wb_block_done
 -- @optional block:block_rq_complete
--- @column   disk TEXT its name, such as vda
--- @column   written_bytes INTEGER by its counters
 -- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
 --   devices
 CREATE VIEW wb_disk_counted AS
@@ -338,12 +321,8 @@ WHERE d.device IS NOT NULL
 -- @summary  Completed block requests of each disk, and once more under each bdi
 --   that lies on it (wb_stack): not to be summed over devices.
 -- @grain    completion and bdi; order ts
--- @needs    wb_block_done, wb_stack
 -- @events   block:block_rq_complete
--- @column   ts INTEGER ns, trace clock
 -- @column   bdi TEXT the disk, or what lies on it
--- @column   op TEXT as in wb_block_done
--- @column   bytes INTEGER completed bytes
 CREATE VIEW wb_bdi_done AS
 SELECT d.ts, d.device AS bdi, d.op, d.bytes
 FROM wb_block_done AS d
@@ -360,8 +339,6 @@ CROSS JOIN wb_block_done AS d ON d.device = k.disk;
 --   block_rq_issue was not recorded, a request goes from its insert to its
 --   first completion.
 -- @grain    request; order seq
--- @needs    raw_block_rq_insert, raw_block_rq_complete, raw_task,
---   wb_block_request, raw_lost_events, wb_bounds, wb_units
 -- @optional block:block_rq_insert, block:block_rq_issue,
 --   block:block_rq_complete
 -- @column   seq INTEGER of its insert, or of its issue where it was never
@@ -560,10 +537,6 @@ FROM known AS t;
 --   any device had other requests, too, the time with one that writes or
 --   flushes is told of all.
 -- @grain    stretch; order resource, device, from_ts
--- @needs    wb_wait_request, wb_block_before, wb_server_request, wb_stack,
---   wb_stack_own, wb_partition, raw_jbd2_start_commit, raw_jbd2_end_commit,
---   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, raw_lost_events,
---   wb_bounds, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep

@@ -6,13 +6,10 @@
 -- @summary  Finished write system calls, and copies inside the kernel, with the
 --   bytes they wrote.
 -- @grain    call; order ts, tid
--- @needs    wb_write_pair
 -- @optional syscalls:sys_exit_write, syscalls:sys_enter_write
 -- @column   ts INTEGER ns, when the call was entered; when it returned, where
 --   the entry was not recorded
 -- @column   end_ts INTEGER ns, when the call returned
--- @column   tid INTEGER thread
--- @column   fd INTEGER descriptor; NULL when the entry was not recorded
 -- @column   written_bytes INTEGER result of the call
 CREATE VIEW wb_write_call AS
 SELECT
@@ -29,12 +26,6 @@ WHERE p.written_bytes > 0;
 -- @summary  Write system calls, and copies inside the kernel, each from its
 --   entry to its return: what they wrote, and which one a task slept in.
 -- @grain    call, or the event at one end of it; order tid, seq
--- @needs    raw_sys_enter_write, raw_sys_exit_write, raw_sys_enter_pwrite64,
---   raw_sys_exit_pwrite64, raw_sys_enter_writev, raw_sys_exit_writev,
---   raw_sys_enter_pwritev, raw_sys_exit_pwritev, raw_sys_enter_pwritev2,
---   raw_sys_exit_pwritev2, raw_sys_enter_copy_file_range,
---   raw_sys_exit_copy_file_range, raw_sys_enter_sendfile64,
---   raw_sys_exit_sendfile64, raw_lost_events, wb_bounds
 -- @optional syscalls:sys_exit_write, syscalls:sys_enter_write
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
@@ -296,11 +287,6 @@ CROSS JOIN wb_bounds AS b;
 --   entered before the trace began is left out; one in which its task exits
 --   ends there.
 -- @grain    call; order ts, tid
--- @needs    raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
---   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
---   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
---   raw_sys_exit_sync_file_range, raw_sys_enter_msync, raw_sys_exit_msync,
---   raw_sched_process_exit, wb_bounds
 -- @optional syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
 --   syscalls:sys_enter_sync, syscalls:sys_exit_sync,
 --   sched:sched_process_exit

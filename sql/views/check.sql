@@ -7,8 +7,6 @@
 --   and whether they agree.
 -- @grain    comparison; order place
 -- @key      place
--- @needs    _check_counter, _check_bytes, _check_sleep, _check_trace,
---   wb_law_total, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit
 -- @column   place INTEGER order in the table
@@ -207,8 +205,6 @@ CROSS JOIN wb_rule AS v;
 -- @summary  Events that were recorded and read whole: none where only a part of
 --   the trace was read, whose sums are not those of the run.
 -- @grain    event; order event
--- @needs    raw_event_format, raw_event_counts, raw_meta
--- @column   event TEXT system:name
 -- @materialize
 CREATE VIEW _check_recorded AS
 SELECT f.event
@@ -223,7 +219,6 @@ WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
 -- @summary  The kernel's counters of dirtied and written pages, at the first
 --   and the last global_dirty_state.
 -- @grain    counter; order what
--- @needs    raw_global_dirty_state
 -- @optional writeback:global_dirty_state
 -- @column   what TEXT nr_dirtied or nr_written
 -- @column   first_value INTEGER pages since boot
@@ -255,10 +250,6 @@ JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
 -- @summary  What events count beside what counters gained that were read before
 --   and after the trace.
 -- @grain    counter; order place
--- @needs    _check_recorded, _check_state, wb_vmstat, wb_kernel, wb_rule,
---   wb_block_done, wb_units, reclaim_total, reclaim_vmstat,
---   reclaim_write_scale, raw_meta, wb_disk_counted,
---   raw_mm_vmscan_direct_reclaim_begin
 -- @column   place INTEGER order in the table
 -- @column   source TEXT where the counter is
 -- @column   what TEXT counter
@@ -500,11 +491,6 @@ FROM joined AS j;
 -- @view     _check_bytes
 -- @summary  Bytes that were dirtied or written, by the trace and by others.
 -- @grain    source; order place
--- @needs    _check_recorded, _check_state, wb_block_done, wb_failed_write,
---   wb_units, raw_fio,
---   raw_listed_file, raw_sys_exit_write, raw_sys_exit_pwrite64,
---   raw_sys_exit_writev, raw_sys_exit_pwritev, raw_sys_exit_pwritev2,
---   raw_sys_exit_copy_file_range, raw_sys_exit_sendfile64
 -- @column   place INTEGER order in the table
 -- @column   source TEXT what the trace is compared with
 -- @column   what TEXT what is compared
@@ -648,8 +634,6 @@ FROM source AS s;
 -- @view     _check_sleep
 -- @summary  Pauses that tasks were told, and how long they slept then.
 -- @grain    one row
--- @needs    _check_recorded, raw_balance_dirty_pages, raw_sched_switch,
---   wb_blocked, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, sched:sched_switch
 -- @column   place INTEGER order in the table
 -- @column   pauses_count INTEGER pauses
@@ -713,8 +697,6 @@ LEFT JOIN summed AS s ON 1;
 -- @view     _check_trace
 -- @summary  Whether the trace is whole.
 -- @grain    what; order place
--- @needs    raw_event_counts, raw_lost_events, raw_ingest_stats, raw_meta,
---   wb_unread
 -- @column   place INTEGER order in the table
 -- @column   source TEXT who tells
 -- @column   what TEXT lost events or damage

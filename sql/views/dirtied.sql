@@ -7,10 +7,6 @@
 --   wb are compared with one another, so all have the same basis: the best one
 --   that tells of each of them.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @needs    wb_throttle_cost, wb_throttle_total, wb_probe_call, wb_task,
---   wb_write_call, wb_bounds, wb_params, wb_rule, _dirtied_charge,
---   _dirtied_machine,
---   _dirtied_look, _dirtied_fio, raw_task_io
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry,
 --   syscalls:sys_exit_write
@@ -402,10 +398,7 @@ LEFT JOIN job AS j ON j.task_id = s.task_id;
 -- @summary  What the events of the time of interest charge to each task, and
 --   how long they held it up.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
--- @needs    wb_throttle_cost, wb_bounds
 -- @events   writeback:balance_dirty_pages
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT backing device
 -- @column   cgroup_key INTEGER cgroup that owns the wb; 0 = not told
 -- @column   charged_bytes INTEGER sum of accounted_bytes
 -- @column   pause_max_ns INTEGER longest pause; 0 or less = none
@@ -429,7 +422,6 @@ GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
 -- @view     _dirtied_machine
 -- @summary  Pages that the machine dirtied in the time of interest.
 -- @grain    one row
--- @needs    raw_global_dirty_state, wb_params, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   total_bytes INTEGER NULL = not told, or nothing
 CREATE VIEW _dirtied_machine AS
@@ -465,8 +457,6 @@ CROSS JOIN wb_units AS u;
 --   each loop of each call of balance_dirty_pages() does, in free run too.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @needs    raw_global_dirty_state, raw_event_task, wb_throttle_total, wb_task,
---   wb_params
 -- @optional writeback:global_dirty_state
 -- @column   task_id INTEGER of wb_task
 -- @column   looks_count INTEGER global_dirty_state events
@@ -558,7 +548,6 @@ LEFT JOIN far AS r ON r.task_id = n.task_id;
 -- @view     _dirtied_fio
 -- @summary  Jobs of fio that wrote, from fio.json, by the bytes they wrote.
 -- @grain    job; order place
--- @needs    raw_fio, wb_units
 -- @column   place INTEGER 1 = wrote most
 -- @column   jobs_count INTEGER how many jobs there are
 -- @column   bytes REAL written

@@ -8,16 +8,9 @@
 --   calls in free run and stands at the end of their window; the parts add up
 --   to the whole.
 -- @grain    charge, or window with calls in free run; order task_id, ts
--- @needs    wb_task_dirtied, wb_throttle_cost, wb_probe_call, wb_task,
---   wb_bounds, wb_params, wb_window, _dirtied_free_call
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
 -- @column   window_index INTEGER of wb_window
--- @column   ts INTEGER ns, trace clock: it was dirtied before
--- @column   task_id INTEGER of wb_task
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   dirtied_bytes REAL what it dirtied
 CREATE VIEW wb_dirtied_part AS
 SELECT
@@ -87,11 +80,7 @@ WHERE d.basis NOT IN ('probe', 'bound')
 -- @summary  Which part of its calls in free run each throttled task made in
 --   each window.
 -- @grain    window, task under a name; order window_index, task_id
--- @needs    raw_global_dirty_state, raw_balance_dirty_pages, wb_throttle_total,
---   wb_window_seq, wb_task, wb_bounds, wb_params
 -- @optional writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
--- @column   task_id INTEGER of wb_task
 -- @column   share_ratio REAL of the task's calls in free run
 -- @materialize
 CREATE VIEW _dirtied_free_call AS

@@ -6,8 +6,6 @@
 --   holds until the next.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_global_dirty_state, wb_dirty_sample, wb_dirty_boost, wb_units,
---   wb_bounds
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
@@ -81,8 +79,6 @@ CROSS JOIN wb_bounds AS b;
 --   time, each sample holding until the next.
 -- @grain    window from the first sample on; order window_index
 -- @key      window_index
--- @needs    _dirty_edge, wb_dirty_sample, _dirty_sum, wb_dirty_boost,
---   wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
 -- @column   window_start_ns INTEGER trace clock
@@ -266,8 +262,6 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 --   counters at the last sample of each.
 -- @grain    window from the first sample on; order window_index
 -- @key      window_index
--- @needs    raw_global_dirty_state, raw_mm_vmscan_write_folio, _dirty_edge,
---   _swap_known, wb_params, wb_units
 -- @events   writeback:global_dirty_state
 -- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   window_index INTEGER of wb_window
@@ -378,17 +372,13 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @summary  global_dirty_state with what the kernel makes of it, in pages. The
 --   sums over millions of them read it, so it has no joins.
 -- @grain    event; order seq
--- @needs    raw_global_dirty_state
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   prev_seq INTEGER of the sample before; NULL = none
 -- @column   repeats_count INTEGER samples just before it with these pages and
 --   thresholds; 0 = none, or not known
--- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that asked
 -- @column   dirty INTEGER pages dirty, under writeback and unstable
--- @column   bg_thresh INTEGER pages
--- @column   thresh INTEGER pages
 -- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
 -- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
 -- @column   setpoint INTEGER pages, (limit + freerun) / 2
@@ -443,7 +433,6 @@ FROM limited AS s;
 -- @shared
 -- @summary  Which global_dirty_state samples are in the time of interest.
 -- @grain    one row
--- @needs    _dirty_edge
 -- @optional writeback:global_dirty_state
 -- @column   first_seq INTEGER the first one; NULL = there is none at all
 -- @column   after_seq INTEGER the first one behind them; not more than
@@ -457,8 +446,6 @@ FROM _dirty_edge AS e;
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
 --   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    raw_global_dirty_state, wb_dirty_sample, _dirty_edge,
---   wb_limit_change, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts,
@@ -558,8 +545,6 @@ LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
 --   lie so much above the sample before and the one after.
 -- @grain    sample; order seq
 -- @key      seq
--- @needs    raw_global_dirty_state, _dirty_sum, _dirty_edge, wb_rt_task,
---   wb_rule
 -- @events   writeback:global_dirty_state
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the sample
@@ -629,7 +614,6 @@ WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
 --   the background threshold was dirty, or 256 pages and more were under
 --   writeback: looked for in windows that end with what they began with.
 -- @grain    stretch; order nr_written
--- @needs    _dirty_edge, raw_global_dirty_state, wb_rule, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   nr_written INTEGER pages, since boot
 -- @column   dur INTEGER ns, from the first sample of these to the last
@@ -652,7 +636,6 @@ HAVING max(g.ts) - min(g.ts) >= u.second_ns;
 -- @summary  Whether the trace tells what reclaim gave to swap devices. Of a run
 --   in which much of it was zero-filled or went to zswap nobody knows when.
 -- @grain    one row
--- @needs    raw_event_format, reclaim_write_scale, reclaim_destination, wb_rule
 -- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   has_events INTEGER 1: the events of reclaim's writes were recorded
 -- @column   is_told INTEGER 1: /proc/vmstat tells of pages for a swap device
@@ -690,9 +673,7 @@ CROSS JOIN wb_rule AS v;
 -- @summary  Which global_dirty_state samples each window has.
 -- @grain    window; order window_index
 -- @key      window_index
--- @needs    raw_global_dirty_state, wb_window_seq, wb_window, wb_bounds
 -- @events   writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
 -- @column   start_ts INTEGER ns, of the window
 -- @column   end_ts INTEGER ns, of the window, of the time of interest or of the
 --   trace: what comes first
@@ -737,9 +718,7 @@ WHERE r.state_first_seq IS NOT NULL;
 --   time is x times the window's length, less this.
 -- @grain    window with a change; order window_index
 -- @key      window_index
--- @needs    _dirty_edge, wb_dirty_sample, wb_rule
 -- @events   writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
 -- @column   dirty_time REAL pages x ns
 -- @column   dirty_max INTEGER pages, largest
 -- @column   bg_thresh_time REAL pages x ns

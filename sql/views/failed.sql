@@ -8,15 +8,12 @@
 --   that were asked for what there is not (EBADF, EINVAL and the like), and of
 --   requests that are tried again or not supported, are none.
 -- @grain    event with an error; order seq
--- @needs    _failed_call, raw_block_rq_complete, raw_filemap_set_wb_err,
---   wb_partition, wb_task, wb_units
 -- @optional block:block_rq_complete, filemap:filemap_set_wb_err,
 --   ext4:ext4_sync_file_exit,
 --   syscalls:sys_exit_fsync, syscalls:sys_exit_fdatasync,
 --   syscalls:sys_exit_syncfs, syscalls:sys_exit_sync_file_range,
 --   syscalls:sys_exit_msync
 -- @column   seq INTEGER of the event
--- @column   ts INTEGER ns, trace clock
 -- @column   kind TEXT request, file or call
 -- @column   what TEXT kind of request, as the kernel prints it; inode of the
 --   file, and its partition; name of the call
@@ -130,8 +127,6 @@ LEFT JOIN wb_task AS t
 -- @summary  When calls that wait until data is on the disk returned an error of
 --   writing, that of the file system inside a system call apart.
 -- @grain    thread and time; order end_ts, tid
--- @needs    _failed_call, wb_failed_write
--- @column   tid INTEGER thread
 -- @column   end_ts INTEGER ns, when it returned
 CREATE VIEW wb_failed_sync AS
 SELECT DISTINCT c.tid, c.ts AS end_ts
@@ -143,9 +138,6 @@ WHERE -c.ret IN (SELECT w.errno FROM wb_failed_write AS w);
 --   succeed. The file system's fsync, which names the device, may be inside a
 --   system call that returns the same.
 -- @grain    return of a call; order seq
--- @needs    raw_sys_exit_fsync, raw_sys_exit_fdatasync, raw_sys_exit_syncfs,
---   raw_sys_exit_sync_file_range, raw_sys_exit_msync, raw_ext4_sync_file_exit,
---   wb_rule
 -- @optional syscalls:sys_exit_fsync, syscalls:sys_exit_fdatasync,
 --   syscalls:sys_exit_syncfs, syscalls:sys_exit_sync_file_range,
 --   syscalls:sys_exit_msync, ext4:ext4_sync_file_exit

@@ -6,8 +6,6 @@
 --   max-min fair share of what those got that wrote together. Tasks that wrote
 --   on the side (wb_rule) are left out.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_task_dirtied, wb_task, _spent, wb_units,
---   wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -324,20 +322,11 @@ CROSS JOIN wb_units AS u;
 --   (wb_params.by_window). A sleep is taken as starting at its event.
 -- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
 --   cgroup_ino, tid
--- @needs    wb_throttle_pause, wb_task_dirtied, wb_dirtied_part, wb_task,
---   wb_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
--- @column   window_start_ns INTEGER trace clock
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   tid INTEGER thread
--- @column   comm TEXT its name at that time
--- @column   task_id INTEGER of wb_task
 -- @column   rate_bytes_per_s REAL over the part of the window in the trace
 -- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task
 --   only slept
--- @column   coverage_ratio REAL of the machine, all the time
 CREATE VIEW wb_window_rate AS
 WITH
   touched AS (
@@ -404,13 +393,8 @@ WHERE coalesce(d.is_incidental, 0) = 0;
 --   those are compared that wrote all through the window, and that ask for more
 --   than they get, as far as wb_task_rate tells.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_task_rate, wb_throttle_total, wb_dirtied_part, wb_rule,
---   wb_window
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
--- @column   window_start_ns INTEGER trace clock
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tasks_count INTEGER tasks that are compared
 -- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
 --   events tell too little of what the machine dirtied (wb_rule)
@@ -482,10 +466,7 @@ FROM per_window AS f;
 --   of nothing to do, and those of a task that was stopped, by a signal or a
 --   debugger.
 -- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
--- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_switch, wb_bounds
 -- @optional sched:sched_switch
--- @column   tid INTEGER thread
--- @column   ts INTEGER ns, when it left the CPU, or got it
 -- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
 --   if it did not
 -- @column   is_idle INTEGER 1: such a sleep; 0: it ran

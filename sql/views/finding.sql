@@ -6,7 +6,6 @@
 -- @summary  The findings of the run in words. The runner replaces this view by
 --   the rows that sql/findings makes; the text below is the default.
 -- @grain    finding; order place
--- @needs
 -- @column   place INTEGER 1 = to be told first
 -- @column   id TEXT rule, a file of sql/findings
 -- @column   title TEXT in a few words
@@ -38,8 +37,6 @@ WHERE t.is_told = 1;
 -- @shared
 -- @summary  Numbers of pages in events that no machine can have.
 -- @grain    event, kind of number; order event, what
--- @needs    wb_throttle_cause, wb_dirty_extent, wb_dirty_setting,
---   raw_global_dirty_state, wb_params, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
 -- @column   event TEXT sleeps of throttled tasks, or events of
 --   global_dirty_state
@@ -145,13 +142,8 @@ GROUP BY f.event, f.what;
 --   had to write or read then.
 -- @grain    device; order bdi
 -- @key      bdi
--- @needs    wb_silence, wb_disk_rate, wb_block_request, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT major:minor
--- @column   silent_ns INTEGER of wb_silence
--- @column   is_open INTEGER of wb_silence
--- @column   from_ts INTEGER of wb_silence
--- @column   to_ts INTEGER of wb_silence
 -- @materialize
 CREATE VIEW wb_hung AS
 SELECT s.device AS bdi, s.silent_ns, s.is_open, s.from_ts, s.to_ts
@@ -170,8 +162,6 @@ WHERE s.silent_ns >= v.hung_factor * s.bytes
 --   for a second or more, all writing of pages though there was much to write.
 -- @grain    kind; order kind
 -- @key      kind
--- @needs    wb_silence, wb_blocked, wb_task, wb_kernel_task, wb_dirty_still,
---   wb_bounds, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete, sched:sched_switch,
 --   writeback:global_dirty_state
 -- @column   kind TEXT device, pages or thread

@@ -9,16 +9,12 @@
 --   that its wb had then. In the kernel's integers. Slow with a million events;
 --   wb_law_break is kept.
 -- @grain    event of a kernel whose law is known; order seq
--- @needs    _law_rate, _law_repeat
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
 --   writeback:wb_domain_dirty_state
--- @column   seq INTEGER of the event
 -- @column   predicted_pages_per_s INTEGER dirty_ratelimit times pos_ratio; NULL
 --   = not replayed: a number that it takes is not recorded, or too large
 -- @column   recorded_pages_per_s INTEGER task_ratelimit
--- @column   is_agreed INTEGER 1: they differ by 1 % at most; NULL = not
---   replayed
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(), 3.2
 --   to 7.x; up to 4.0 divisors are + 1 where they are | 1 here
 CREATE VIEW wb_law AS
@@ -43,7 +39,6 @@ ORDER BY e.seq;
 -- @shared
 -- @summary  How many balance_dirty_pages events have the rate of the law.
 -- @grain    one row
--- @needs    raw_balance_dirty_pages, _law_break, _law_kernel
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit, writeback:wb_domain_dirty_state
 -- @column   events_count INTEGER events
@@ -102,21 +97,11 @@ CROSS JOIN _law_kernel AS k;
 -- @summary  balance_dirty_pages events that have not the rate of the law, and
 --   those that cannot be replayed.
 -- @grain    event of a kernel whose law is known; order seq
--- @needs    _law_break
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
 --   writeback:wb_domain_dirty_state
--- @column   seq INTEGER of the event
--- @column   ts INTEGER ns, trace clock
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
 -- @column   predicted_pages_per_s INTEGER as in wb_law
 -- @column   recorded_pages_per_s INTEGER as in wb_law
--- @column   is_replayed INTEGER 1: the two differ; 0: a number that it takes is
---   not told, or not exactly
--- @column   why TEXT what it can be, or what is missing
 CREATE VIEW wb_law_break AS
 SELECT
   b.seq,
@@ -135,11 +120,8 @@ FROM _law_break AS b;
 -- @summary  wb_law_break.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    _law_rate, _law_repeat, raw_balance_dirty_pages,
---   wb_throttle_domain, _law_bandwidth, _law_kernel, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
--- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that dirties pages
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb
@@ -240,7 +222,6 @@ FROM known AS k;
 -- @summary  The events that were decided on just what the one before was: they
 --   have its rate.
 -- @grain    event that _law_input is without; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_domain
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   prev_seq INTEGER of the one before, of the same task
@@ -253,12 +234,10 @@ WHERE e.repeats_count > 0
 -- @view     _law_rate
 -- @summary  wb_law, but for the events of _law_repeat.
 -- @grain    event; order seq
--- @needs    _law_input
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the event
 -- @column   predicted INTEGER pages/s
--- @column   recorded INTEGER pages/s
--- @column   is_agreed INTEGER as in wb_law
+-- @column   is_agreed INTEGER 1: they differ by 1 % at most; NULL = not
+--   replayed
 CREATE VIEW _law_rate AS
 WITH
   -- LIMIT -1 is no limit: it keeps SQLite from computing a step anew wherever
@@ -321,8 +300,6 @@ FROM replayed AS r;
 --   pages and pages/s; of the domain that throttled. But for the events of
 --   _law_repeat, two of three in a busy run.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   raw_wb_domain_dirty_state, wb_throttle_domain, _law_kernel, _law_bandwidth
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   recorded INTEGER pages/s, task_ratelimit
@@ -473,7 +450,6 @@ LIMIT -1;
 -- @view     _law_kernel
 -- @summary  Which law the kernel has.
 -- @grain    one row
--- @needs    raw_balance_dirty_pages, wb_kernel, wb_units
 -- @column   page_kib INTEGER KiB in a page: rates are recorded in KiB/s
 -- @column   floor_factor INTEGER 1: the law raises wb_thresh to an eighth of
 --   what is left to the limit; 0: from 6.14 on it was raised before, and the
@@ -504,7 +480,6 @@ CROSS JOIN wb_units AS u;
 --   whose event tells it; behind the last one, which changed it, the last told.
 -- @grain    update, and one row behind all; order bdi, cgroup_ino, seq
 -- @index    bdi cgroup_ino seq write_bw ts
--- @needs    raw_bdi_dirty_ratelimit, _law_kernel
 -- @optional writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb

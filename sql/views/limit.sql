@@ -9,10 +9,8 @@
 --   eight samples the lowest counts: a real-time task's are higher.
 -- @grain    change; order seq
 -- @key      seq
--- @needs    raw_global_dirty_state, wb_dirty_setting, wb_rule, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   seq INTEGER of the first sample with the new threshold
--- @column   ts INTEGER ns, trace clock
 -- @column   from_pages INTEGER threshold before
 -- @column   to_pages INTEGER threshold behind
 -- @column   dirty_pages INTEGER dirty and under writeback then
@@ -98,7 +96,6 @@ WHERE abs(s.to_pages - s.from_pages) >= s.few_pages_count
 --   lets: until the disks have written that, every writer waits.
 -- @grain    change to less than was dirty; order from_ts
 -- @key      seq
--- @needs    wb_limit_change, wb_dirty_sample, wb_trace
 -- @optional writeback:global_dirty_state
 -- @column   seq INTEGER of wb_limit_change
 -- @column   from_ts INTEGER ns, of the change
@@ -138,7 +135,6 @@ FROM drained AS d;
 -- @shared
 -- @summary  What the reader of a threshold must know.
 -- @grain    warning; order slug
--- @needs    wb_limit_change, wb_bounds, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers

@@ -6,34 +6,11 @@
 --   told of twice, so what findings cost can be added up.
 -- @grain    wait of a task that is no kernel thread and none of the recorder,
 --   and those of flushers for a journal; order wait_id
--- @needs    _loss
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
--- @column   wait_id INTEGER of wb_stall
--- @column   ts INTEGER ns, trace clock, start
--- @column   dur INTEGER ns, its own time
--- @column   tid INTEGER thread
--- @column   comm TEXT its name
--- @column   task_id INTEGER of wb_task
 -- @column   kind TEXT as in wb_wait
 -- @column   cause TEXT as in wb_stall
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim,
---   and of a throttle inside, the one that the task writes from, if it is one
--- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
--- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
---   that held most of the pool; NULL = none is known
--- @column   holder_cgroup_ino INTEGER of that wb
--- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
--- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
---   0 = none is known
--- @column   device_ratio REAL share of dur in which the device had requests;
---   NULL = not recorded
--- @column   nr_writeback INTEGER throttle: pages under writeback when it was
---   decided; NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
--- @column   call_seq INTEGER throttle: call of balance_dirty_pages() that it is
---   part of, by its first event
 -- @source   docs/findings.md
 CREATE VIEW wb_loss AS
 SELECT
@@ -64,13 +41,6 @@ FROM _loss AS l;
 --   may go on for another cause, and under another finding: it is of the one
 --   that held it longest.
 -- @grain    call, finding; order call_seq, finding
--- @needs    _loss_call
--- @column   call_seq INTEGER as in wb_loss
--- @column   finding TEXT as in wb_loss
--- @column   call_ns INTEGER held up in all, by waits that began in the time of
---   interest
--- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
--- @column   part_ns INTEGER held up under this finding; NULL likewise
 CREATE VIEW wb_loss_call AS
 SELECT c.call_seq, c.finding, c.call_ns, c.own_call_ns, c.part_ns
 FROM _loss_call AS c
@@ -81,21 +51,18 @@ ORDER BY c.call_seq, c.finding;
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
 --   about a device are apart by device, those about a cgroup by cgroup.
 -- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
--- @needs    _loss, _loss_call, wb_bounds, wb_rule
--- @column   finding TEXT rule of sql/findings
--- @column   bdi TEXT backing device; NULL = the finding is not about one
+-- @column   bdi TEXT backing device; NULL = not about one, or not known
 -- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
--- @column   cost_task_ns INTEGER time that all tasks together lost
+-- @column   cost_task_ns INTEGER time that all tasks together lost to it
 -- @column   stalls_count INTEGER waits
--- @column   longest_ns INTEGER longest of them
+-- @column   longest_ns INTEGER longest wait
 -- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up in all, of the calls that were held up longest by this one;
 --   NULL = no such call
 -- @column   call_part_ns INTEGER the same, without what other findings tell of
 -- @column   tasks_count INTEGER threads that lost it
--- @column   tasks TEXT their names, of each the one under which it lost most:
---   dd 399; 4 dd; dd and fio; 2 dd and 1 fio; dd, fio and 2 more; 2 dd and 9
---   more where those of other names lost next to nothing
+-- @column   tasks TEXT who lost it: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
+--   dd, fio and 2 more; of each task the name under which it lost most
 -- @column   first_ts INTEGER ns, start of the first wait
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
@@ -268,12 +235,7 @@ JOIN named AS n
 --   and in how much of that its device had requests.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @needs    _loss, wb_device_pace, wb_task, wb_bounds
 -- @optional writeback:balance_dirty_pages, sched:sched_switch
--- @column   task_id INTEGER of wb_task
--- @column   tid INTEGER thread
--- @column   comm TEXT its name
--- @column   bdi TEXT device that it waited longest for
 -- @column   asleep_ns INTEGER its waits
 -- @column   life_ns INTEGER from its first event to its last, or to the end of
 --   its last wait
@@ -332,13 +294,10 @@ JOIN wb_task AS t ON t.task_id = s.task_id;
 -- @view     _loss_call
 -- @summary  wb_loss_call.
 -- @grain    call, finding; order call_seq, finding
--- @needs    _loss, wb_bounds
--- @column   call_seq INTEGER as in wb_loss
--- @column   finding TEXT as in wb_loss
 -- @column   call_ns INTEGER held up in all, by waits that began in the time of
 --   interest
--- @column   own_call_ns INTEGER as in wb_loss_call
--- @column   part_ns INTEGER as in wb_loss_call
+-- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+-- @column   part_ns INTEGER held up under this finding; NULL likewise
 -- @materialize
 CREATE VIEW _loss_call AS
 WITH
@@ -372,31 +331,22 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @grain    wait of a task that is no kernel thread and none of the recorder,
 --   and those of flushers for a journal; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, wb_kernel_task,
---   _loss_throttle, wb_swap_state, wb_dirty_reclaim, wb_reclaim_met,
---   wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_sync_wait,
---   wb_flusher, wb_recorder_task, wb_bounds, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
--- @column   wait_id INTEGER as in wb_loss
--- @column   ts INTEGER as in wb_loss
--- @column   dur INTEGER as in wb_loss
--- @column   tid INTEGER as in wb_loss
--- @column   comm TEXT as in wb_loss
--- @column   task_id INTEGER as in wb_loss
+-- @column   wait_id INTEGER of wb_stall
+-- @column   ts INTEGER ns, trace clock, start
+-- @column   dur INTEGER ns, its own time
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task
 -- @column   kind TEXT as in wb_loss
 -- @column   cause TEXT as in wb_loss
--- @column   bdi TEXT as in wb_loss
--- @column   cgroup_ino INTEGER as in wb_loss
--- @column   finding TEXT as in wb_loss
--- @column   holder_bdi TEXT as in wb_loss
--- @column   holder_cgroup_ino INTEGER as in wb_loss
--- @column   own_share_ratio REAL as in wb_loss
--- @column   holder_share_ratio REAL as in wb_loss
--- @column   device_ratio REAL as in wb_loss
--- @column   nr_writeback INTEGER as in wb_loss
--- @column   disk_bytes_per_s REAL as in wb_loss
--- @column   call_seq INTEGER as in wb_loss
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim, and
+--   of a throttle inside, the one that the task writes from, if it is one
+-- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
+-- @column   device_ratio REAL share of dur in which the device had requests;
+--   NULL = not recorded
 -- @source   docs/findings.md
 -- @materialize
 CREATE VIEW _loss AS
@@ -604,20 +554,20 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 --   the first rule that fits.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_device_pace, wb_unwritten,
---   wb_limit_drain, wb_dirty_setting, wb_task, wb_rule, wb_units,
---   raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
--- @column   holder_bdi TEXT as in wb_loss
--- @column   holder_cgroup_ino INTEGER as in wb_loss
--- @column   own_share_ratio REAL as in wb_loss
--- @column   holder_share_ratio REAL as in wb_loss
+-- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
+--   that held most of the pool; NULL = none is known
+-- @column   holder_cgroup_ino INTEGER of that wb
+-- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
+-- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
+--   0 = none is known
 -- @column   device_ratio REAL as in wb_loss
--- @column   nr_writeback INTEGER as in wb_loss
--- @column   call_seq INTEGER as in wb_loss
+-- @column   nr_writeback INTEGER throttle: pages under writeback when it was
+--   decided; NULL = not recorded
+-- @column   call_seq INTEGER throttle: call of balance_dirty_pages() that it is
+--   part of, by its first event
 -- @materialize
 CREATE VIEW _loss_throttle AS
 WITH

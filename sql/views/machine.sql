@@ -7,7 +7,6 @@
 -- @summary  Values of /proc/sys/vm when the recording began.
 -- @grain    setting; order name
 -- @key      name
--- @needs    _text_line
 -- @column   name TEXT such as vm.dirty_bytes
 -- @column   value INTEGER the number that its value begins with
 -- @source   Documentation/admin-guide/sysctl/vm.rst
@@ -26,7 +25,6 @@ GROUP BY 1;
 --   with several mounted partitions has its own name.
 -- @grain    backing device; order bdi
 -- @key      bdi
--- @needs    _bdi_mount, _mount
 -- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda; NULL = not known
 -- @column   mount TEXT first mount point; NULL = not known
@@ -88,7 +86,6 @@ WHERE r.place = 1;
 --   name these, while pages and requests are those of the disk.
 -- @grain    partition; order partition
 -- @key      partition
--- @needs    _bdi_mount, _mount
 -- @column   partition TEXT major:minor
 -- @column   bdi TEXT of the disk, as other events name it
 -- @source   man 5 proc: mountinfo; docs/record.md: bdis
@@ -109,7 +106,6 @@ HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device;
 --   (tune2fs -o journal_data) or of single files (chattr +j) it is not seen.
 -- @grain    device; order bdi
 -- @key      bdi
--- @needs    _mount, wb_partition
 -- @column   bdi TEXT major:minor, as other events name it
 -- @source   Documentation/admin-guide/ext4.rst; fs/ext4/super.c
 --   ext4_show_options()
@@ -128,11 +124,7 @@ HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');
 --   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
 --   between has none. Without the file stacks there are no rows.
 -- @grain    device, disk; order bdi, disk
--- @needs    _stack_right, raw_block_rq_issue, raw_block_rq_complete
 -- @optional block:block_rq_issue, block:block_rq_complete
--- @column   bdi TEXT of the device, as events name it; one that has requests of
---   its own (multipath) is not here
--- @column   disk TEXT major:minor of a disk at the bottom
 -- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
 -- @materialize
 CREATE VIEW wb_stack AS
@@ -162,7 +154,6 @@ WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
 --   not yet got it. A file system with a bdi of its own has those of the one
 --   device that it lies on.
 -- @grain    sample of a device; order bdi, to_ts
--- @needs    wb_stack, wb_block_sample, _stack_right
 -- @column   bdi TEXT of the device, as events name it
 -- @column   from_ts INTEGER ns, start of the time that the sample adds
 -- @column   to_ts INTEGER ns, the sample. The kernel counts the time of a bio
@@ -234,7 +225,6 @@ WHERE o.busy_ns > 0;
 -- @summary  The devices that the filter --bdi means: that one, and the disks
 --   that it lies on.
 -- @grain    device; order device
--- @needs    wb_params, wb_stack
 -- @column   device TEXT major:minor; NULL = there is no filter
 CREATE VIEW wb_device_asked AS
 SELECT p.bdi AS device
@@ -249,7 +239,6 @@ JOIN wb_stack AS k ON k.bdi = p.bdi;
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
 --   that is in force.
 -- @grain    one row
--- @needs    wb_setting, wb_units, raw_meminfo, raw_meta
 -- @column   dirty_bytes INTEGER vm.dirty_bytes; NULL = the ratio is in force,
 --   or nothing tells
 -- @column   dirty_ratio INTEGER vm.dirty_ratio, per cent; NULL likewise
@@ -319,10 +308,6 @@ GROUP BY u.kib_bytes, u.page_bytes;
 -- @grain    disk that wrote, and neither swap alone nor only what lies on it,
 --   nor a volume that does nothing beside others; order bdi
 -- @key      bdi
--- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   wb_stack, _stack_right, wb_swap_only,
---   wb_flushed, wb_throttle_told, wb_throttle_bounds, raw_balance_dirty_pages,
---   wb_params, wb_rule, wb_units
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages,
 --   writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
@@ -556,7 +541,6 @@ CROSS JOIN wb_units AS u;
 -- @summary  Where swap lies: on its partition's disk, or on the disk of the
 --   file system with the swap file.
 -- @grain    swap area; order path
--- @needs    _text_line, wb_device, raw_sample
 -- @column   bdi TEXT major:minor; NULL = not known, but none that is mounted
 -- @column   path TEXT of the partition or file
 -- @source   /proc/swaps
@@ -652,8 +636,6 @@ SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
 -- @view     _bdi_mount
 -- @summary  Which bdi each mounted file system has, by the file bdis.
 -- @grain    line of the file; order number
--- @needs    _text_line
--- @column   number INTEGER of the line
 -- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda1; of NFS server:/export
 -- @column   mount TEXT where, as /proc/self/mountinfo writes it
@@ -687,7 +669,6 @@ FROM placed AS p;
 -- @view     _mount
 -- @summary  What was mounted on block devices, by /proc/self/mountinfo.
 -- @grain    line of the file; order number
--- @needs    _text_line
 -- @column   number INTEGER of the line
 -- @column   device TEXT major:minor of the file system
 -- @column   mount TEXT where, as the file writes it
@@ -742,7 +723,6 @@ FROM behind_root AS m;
 -- @summary  What lies right below a device, or a file system with a bdi of its
 --   own.
 -- @grain    device, device below; order bdi, disk
--- @needs    _text_line
 -- @column   bdi TEXT of the device, as events name it
 -- @column   disk TEXT major:minor of one right below, a disk or not
 CREATE VIEW _stack_right AS
@@ -763,7 +743,6 @@ WHERE s.bdi <> substr(s.rest, 1, instr(s.rest, ' ') - 1);
 -- @summary  Lines of the small files that tell of the machine. Of files with
 --   more lines than anybody reads, the first.
 -- @grain    line; order file, number
--- @needs    raw_text_file
 -- @column   file TEXT name of the file
 -- @column   number INTEGER of the line
 -- @column   line TEXT without its end

@@ -10,13 +10,8 @@
 --   balance_dirty_pages(), when another writer of the bdi was as silent or the
 --   journal had a request in flight: else it may have had nothing to write.
 -- @grain    time; order tid, ts
--- @needs    wb_blocked, _outside_think, _outside_journal, wb_rule
 -- @optional sched:sched_switch, writeback:balance_dirty_pages,
 --   block:block_rq_issue, block:block_rq_complete
--- @column   seq INTEGER of the sched_switch, or of the event that ended it
--- @column   ts INTEGER ns, start; of a think time the latest that it can be
--- @column   end_ts INTEGER ns, end
--- @column   tid INTEGER thread
 -- @column   what TEXT D sleep or think
 -- @column   basis TEXT sched or events
 -- @column   bdi TEXT backing device that the task writes to; NULL = not told
@@ -65,8 +60,6 @@ WHERE EXISTS (
 -- @summary  Whether an event of a journal tells when it commits. Else requests
 --   of its thread do, which is inferred.
 -- @grain    one row
--- @needs    raw_jbd2_start_commit, raw_xfs_log_cil_wait,
---   raw_xfs_log_grant_sleep
 -- @optional jbd2:jbd2_start_commit, xfs:xfs_log_cil_wait,
 --   xfs:xfs_log_grant_sleep
 -- @column   confidence TEXT measured or inferred
@@ -89,10 +82,8 @@ FROM (SELECT 1 AS one) AS o;
 --   and it slept for longer than memory.high lets a task go without.
 -- @grain    such a wait, also one that known waits explain; order wait_id
 -- @key      wait_id
--- @needs    wb_wait, wb_wait_request, raw_sched_switch, wb_rule, wb_units
 -- @optional sched:sched_switch, block:block_rq_issue, block:block_rq_complete,
 --   vmscan:mm_vmscan_memcg_reclaim_begin
--- @column   wait_id INTEGER of wb_wait
 -- @column   reason TEXT read or memory.high; a read goes before
 -- @column   device TEXT of the last such read, major:minor; else NULL
 -- @source   mm/filemap.c filemap_update_page(), which sleeps for readahead,
@@ -174,7 +165,6 @@ WHERE j.is_read OR j.is_high;
 -- @shared
 -- @summary  Which waits other than throttling the recorded events can tell.
 -- @grain    one row
--- @needs    raw_event_counts, raw_event_format, raw_sched_switch, wb_write_pair
 -- @optional sched:sched_switch, syscalls:sys_enter_write,
 --   syscalls:sys_exit_write
 -- @column   is_watched INTEGER 1: sleeps of tasks, or their writes, were
@@ -212,14 +202,9 @@ FROM (
 -- @summary  Long think times of throttled tasks that sched_switch did not
 --   watch.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_told, raw_sched_switch,
---   wb_bounds, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages
--- @column   seq INTEGER of the balance_dirty_pages event that tells it
 -- @column   ts INTEGER ns, start: not before the end of the last pause
 -- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
 -- @index    bdi ts
 -- @materialize
 CREATE VIEW _outside_think AS
@@ -267,7 +252,6 @@ WHERE c.end_ts - c.ts >= v.silent_least_ns;
 -- @summary  Requests of journals, from issue to the first completion; once more
 --   under each bdi that lies on their disk.
 -- @grain    request and device; order ts
--- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_task, wb_stack
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   ts INTEGER ns, when it was issued

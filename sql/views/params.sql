@@ -6,7 +6,6 @@
 -- @summary  What a question is restricted to; NULL means all. The runner
 --   replaces this view; the text below is the default.
 -- @grain    one row
--- @needs
 -- @column   t0_ns INTEGER first time of interest, trace clock
 -- @column   t1_ns INTEGER end of the time of interest, trace clock
 -- @column   window_ns INTEGER length of a window
@@ -31,7 +30,6 @@ SELECT
 -- @shared
 -- @summary  What the kernel's units are worth; every conversion reads it.
 -- @grain    one row
--- @needs    raw_meta
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
 -- @column   long_bytes INTEGER size of a long of the traced kernel
@@ -69,7 +67,6 @@ FROM (
 -- @shared
 -- @summary  The traced kernel's release as a number that can be compared.
 -- @grain    one row
--- @needs    raw_meta
 -- @column   release TEXT as uname -r prints it
 -- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
 -- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
@@ -105,7 +102,6 @@ FROM named AS n;
 --   those of a task that sleeps (1), is blocked (2), stopped (4) or traced (8)
 --   never changed. Text has letters, which are read as the newest kernel's.
 -- @grain    one row
--- @needs    wb_kernel, raw_meta
 -- @column   dead_bits INTEGER the task has ended: 64 up to 4.13, which told its
 --   raw state (TASK_DEAD), 16 and 32 later (EXIT_DEAD, EXIT_ZOMBIE)
 -- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
@@ -144,7 +140,6 @@ FROM told AS t;
 -- @summary  The thresholds that this library decides by, each with its reason;
 --   there are no others. What the kernel decides by stands where it is used.
 -- @grain    one row
--- @needs    wb_units
 -- @column   most_ratio REAL a commit, a busy device or an awake kswapd is the
 --   cause of a stall when it covers at least this share of it, and one half of
 --   the position control is when it holds at least this share of the loss

@@ -7,25 +7,8 @@
 --   return: exact bytes and time, also of calls in free run, which fire no
 --   event. Empty where the probes were not recorded.
 -- @grain    call; order seq
--- @needs    _probe_call
 -- @optional wbscope:balance_dirty_pages_entry,
 --   wbscope:balance_dirty_pages_return, writeback:balance_dirty_pages
--- @column   seq INTEGER of the entry
--- @column   ts INTEGER ns, trace clock, of the entry
--- @column   end_seq INTEGER of the return; NULL = not in the trace
--- @column   end_ts INTEGER ns, of the return
--- @column   call_ns INTEGER from entry to return: how long the task was held
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device; of a call in free run that of another call
---   with the same bdi_writeback; NULL = none was throttled
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   events_count INTEGER balance_dirty_pages events of the call; 0 = it
---   was in free run
--- @column   is_paused INTEGER 1: one of them has a pause above 0
--- @column   is_async INTEGER 1: it returned -EAGAIN in place of the last pause
---   (io_uring NOWAIT)
--- @column   dirtied_bytes INTEGER what the task dirtied since its last call:
---   pages minus those that the last call left uncounted
 -- @source   mm/page-writeback.c balance_dirty_pages(): nr_dirtied is set to 0
 --   in free run, after a pause and when virtual time is moved on or reset
 CREATE VIEW wb_probe_call AS
@@ -53,8 +36,6 @@ FROM _probe_call AS c;
 --   next event or to the return; the shares add up to it. Empty without either.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done,
---   _probe_call, raw_meta, wb_rule
 -- @optional writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -227,7 +208,6 @@ FROM shared AS s;
 -- @summary  Calls of balance_dirty_pages() that waited, as a patched kernel
 --   tells when they return, of which no event with a pause is in the trace.
 -- @grain    call; order seq
--- @needs    raw_balance_dirty_pages_done, wb_throttle_done, wb_bounds
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages_done
 -- @column   wait_ns INTEGER how long it waited
@@ -248,22 +228,24 @@ WHERE d.wait_ns > 0
 -- @summary  wb_probe_call.
 -- @grain    call; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages_entry, raw_balance_dirty_pages_return,
---   raw_balance_dirty_pages, raw_meta, wb_kernel, wb_units
 -- @optional wbscope:balance_dirty_pages_entry,
 --   wbscope:balance_dirty_pages_return, writeback:balance_dirty_pages
--- @column   seq INTEGER as in wb_probe_call
--- @column   ts INTEGER as in wb_probe_call
--- @column   end_seq INTEGER as in wb_probe_call
--- @column   end_ts INTEGER as in wb_probe_call
--- @column   call_ns INTEGER as in wb_probe_call
--- @column   tid INTEGER as in wb_probe_call
--- @column   bdi TEXT as in wb_probe_call
--- @column   cgroup_ino INTEGER as in wb_probe_call
--- @column   events_count INTEGER as in wb_probe_call
--- @column   is_paused INTEGER as in wb_probe_call
--- @column   is_async INTEGER as in wb_probe_call
--- @column   dirtied_bytes INTEGER as in wb_probe_call
+-- @column   seq INTEGER of the entry
+-- @column   ts INTEGER ns, trace clock, of the entry
+-- @column   end_seq INTEGER of the return; NULL = not in the trace
+-- @column   end_ts INTEGER ns, of the return
+-- @column   call_ns INTEGER from entry to return: how long the task was held
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device; of a call in free run that of another call
+--   with the same bdi_writeback; NULL = none was throttled
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   events_count INTEGER balance_dirty_pages events of the call; 0 = it
+--   was in free run
+-- @column   is_paused INTEGER 1: one of them has a pause above 0
+-- @column   is_async INTEGER 1: it returned -EAGAIN in place of the last pause
+--   (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER what the task dirtied since its last call:
+--   pages minus those that the last call left uncounted
 -- @source   mm/page-writeback.c balance_dirty_pages(): nr_dirtied is set to 0
 --   in free run, after a pause and when virtual time is moved on or reset
 -- @materialize

@@ -6,7 +6,6 @@
 -- @summary  Every sampled counter, in bytes, ns and numbers. Counters that only
 --   grow do so from the boot of the machine.
 -- @grain    counter and sample; order source, object, name, ts
--- @needs    raw_sample, raw_vmstat, raw_meminfo, raw_zoneinfo, wb_units
 -- @column   source TEXT block, bdi, wb (a cgroup's part of a bdi), psi, cgroup,
 --   vmstat, meminfo or zoneinfo
 -- @column   object TEXT disk; bdi; bdi/cgroup; resource; cgroup/file; node and
@@ -102,7 +101,6 @@ CROSS JOIN wb_units AS u;
 --   each cgroup that writes to it; the bdi's own rows are those of the root
 --   cgroup up to 6.9, of all cgroups later.
 -- @grain    sample; order bdi, cgroup_ino, ts
--- @needs    raw_sample, wb_units
 -- @column   ts INTEGER ns, trace clock
 -- @column   dur_ns INTEGER since the sample before; NULL = the first, or the
 --   counters went back: another device has the name, or from 6.10 on a cgroup
@@ -216,11 +214,9 @@ CROSS JOIN wb_units AS u;
 --   /sys/block/*/stat.
 -- @grain    sample but the first, and that in which the counters went back:
 --   another disk has the name; order disk, ts
--- @needs    raw_sample, _disk_number, wb_units
 -- @column   ts INTEGER ns, trace clock, of the later sample
 -- @column   dur_ns INTEGER since the sample before
 -- @column   disk TEXT its name, such as vda
--- @column   device TEXT major:minor; NULL = not recorded
 -- @column   reads_count INTEGER requests that completed
 -- @column   writes_count INTEGER requests that completed
 -- @column   read_bytes INTEGER of these
@@ -314,9 +310,7 @@ WHERE g.dur_ns > 0
 -- @summary  What each disk wrote between the files that were read before and
 --   after the trace, of disks that are in both.
 -- @grain    disk; order disk
--- @needs    raw_sample, _disk_number, wb_units
 -- @column   disk TEXT its name, such as vda
--- @column   device TEXT major:minor; NULL = not recorded
 -- @column   written_bytes INTEGER in all
 -- @source   Documentation/block/stat.rst
 CREATE VIEW wb_disk_gained AS
@@ -352,7 +346,6 @@ WHERE g.sectors >= 0;
 -- @shared
 -- @summary  Dirty pages, memory and I/O of each cgroup that writes.
 -- @grain    sample; order cgroup_ino, ts
--- @needs    raw_sample, raw_cgroup, wb_units
 -- @column   ts INTEGER ns, trace clock
 -- @column   dur_ns INTEGER since the sample before; NULL = the first, or
 --   counters went back: another cgroup has the inode, or a disk is gone. Then
@@ -488,7 +481,6 @@ LEFT JOIN (
 -- @summary  How long tasks stood still for want of a resource, between two
 --   samples of /proc/pressure.
 -- @grain    sample but the first; order resource, ts
--- @needs    raw_sample, wb_units
 -- @column   ts INTEGER ns, trace clock, of the later sample
 -- @column   dur_ns INTEGER since the sample before
 -- @column   resource TEXT cpu, io or memory
@@ -533,7 +525,6 @@ WHERE g.dur_ns > 0 AND coalesce(g.some_us < 0 OR g.full_us < 0, 0) = 0;
 -- @view     _disk_number
 -- @summary  The number of each disk.
 -- @grain    disk; order disk
--- @needs    raw_sample
 -- @column   disk TEXT its name, such as vda
 -- @column   device TEXT major:minor; NULL = not recorded
 CREATE VIEW _disk_number AS

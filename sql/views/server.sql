@@ -8,9 +8,6 @@
 --   which a request of NFS stands in the client's queue of the transport is
 --   part of it. Matched by file and offset, and by FUSE's own number.
 -- @grain    request; order seq
--- @needs    raw_nfs_initiate_write, raw_nfs_writeback_done,
---   raw_nfs_initiate_commit, raw_nfs_commit_done, raw_fuse_request_send,
---   raw_fuse_request_end, raw_lost_events, wb_bounds
 -- @optional nfs:nfs_initiate_write, nfs:nfs_writeback_done,
 --   nfs:nfs_initiate_commit, nfs:nfs_commit_done, fuse:fuse_request_send,
 --   fuse:fuse_request_end
@@ -240,14 +237,9 @@ WHERE p.is_end = 0
 --   for: not RELEASE, nor those of kworkers, nor what the server itself puts
 --   where it reads, which others had queued.
 -- @grain    request; order seq
--- @needs    wb_server_request, wb_task, raw_lost_events
 -- @optional fuse:fuse_request_send, fuse:fuse_request_end
--- @column   seq INTEGER of fuse_request_send
--- @column   ts INTEGER ns, sent
 -- @column   end_ts INTEGER ns, answered, or the trace's end
--- @column   tid INTEGER thread
 -- @column   what TEXT fuse, and the kind of request
--- @column   device TEXT name of the bdi
 -- @column   cut TEXT end: no answer in the trace; NULL = whole
 -- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
 CREATE VIEW wb_server_wait AS
@@ -277,8 +269,6 @@ WHERE v.protocol = 'fuse'
 -- @summary  Begin and end of what a task does with a file on NFS until it is on
 --   the server: fsync, and writing all of it at close().
 -- @grain    event; order seq
--- @needs    raw_nfs_fsync_enter, raw_nfs_fsync_exit,
---   raw_nfs_writeback_inode_enter, raw_nfs_writeback_inode_exit
 -- @optional nfs:nfs_fsync_enter, nfs:nfs_writeback_inode_enter
 -- @column   seq INTEGER of the event
 -- @column   ts INTEGER ns

@@ -6,8 +6,6 @@
 -- @grain    wait that keeps time of its own, or whose end no event tells; order
 --   wait_id
 -- @key      wait_id
--- @needs    wb_wait, _wait_busy, wb_throttle_cause, wb_wait_request,
---   _stall_proactive, wb_rule
 -- @column   wait_id INTEGER of wb_wait
 -- @column   seq INTEGER of the event, or of the sched_switch, that it is from
 -- @column   ts INTEGER ns, trace clock, start
@@ -17,17 +15,20 @@
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   kind TEXT as in wb_wait
+-- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
+--   throttle, folio wait, journal, block queue, server, fsync, sync, write or
+--   blocked outside throttling
 -- @column   what TEXT event or call that it is from
 -- @column   cause TEXT why the task waited here, or unknown; docs/stalls.md
 -- @column   bdi TEXT backing device, or device, where the events tell
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only
 -- @column   basis TEXT how well its time is known; as in wb_wait
--- @column   cut TEXT as in wb_wait
--- @column   pos_ratio REAL as in wb_throttle_cause
--- @column   global_pos_ratio REAL as in wb_throttle_cause
--- @column   wb_pos_ratio REAL as in wb_throttle_cause
--- @column   global_share_ratio REAL as in wb_throttle_cause
+-- @column   cut TEXT start or end: under way when the trace began or ended;
+--   exit: the task exited in it; lost: an event is missing
+-- @column   pos_ratio REAL throttle: task_ratelimit over dirty_ratelimit
+-- @column   global_pos_ratio REAL factor of it for the machine's dirty pages
+-- @column   wb_pos_ratio REAL factor of it for the wb's dirty pages
+-- @column   global_share_ratio REAL share of the former in what both take away
 -- @column   journal_ratio REAL share of dur in which the journal committed
 -- @column   device_ratio REAL share of dur in which the device had requests
 -- @column   server_ratio REAL share of dur in which the server had requests
@@ -128,11 +129,6 @@ LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq;
 --   Pieces of a task do not overlap, so they never add up to more than the time
 --   that has passed.
 -- @grain    piece of a wait; order tid, from_ts
--- @needs    _wait_piece
--- @column   wait_id INTEGER of wb_wait
--- @column   tid INTEGER thread
--- @column   from_ts INTEGER ns, start of the piece
--- @column   to_ts INTEGER ns, end of the piece
 CREATE VIEW wb_wait_piece AS
 SELECT p.wait_id, p.tid, p.from_ts, p.to_ts
 FROM _wait_piece AS p;
@@ -143,8 +139,6 @@ FROM _wait_piece AS p;
 --   whole trace there are none.
 -- @grain    wait; order wait_id
 -- @key      wait_id
--- @needs    wb_wait, wb_wait_piece, wb_bounds
--- @column   wait_id INTEGER of wb_wait
 -- @column   inside_ns INTEGER how much of its own time lies in the time of
 --   interest
 -- @materialize
@@ -173,7 +167,6 @@ GROUP BY p.wait_id;
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @needs    wb_throttle_pause, _cause_bandwidth, wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -357,8 +350,6 @@ CROSS JOIN wb_units AS u;
 --   reclaim_work, for the same reason as _loss_reclaim.
 -- @grain    reclaim; order seq
 -- @key      seq
--- @needs    raw_mm_vmscan_reclaim_writeback, raw_mm_vmscan_memcg_reclaim_begin,
---   raw_mm_vmscan_memcg_reclaim_end
 -- @optional vmscan:mm_vmscan_reclaim_writeback,
 --   vmscan:mm_vmscan_memcg_reclaim_begin
 -- @column   seq INTEGER of mm_vmscan_memcg_reclaim_begin
@@ -398,13 +389,9 @@ JOIN raw_mm_vmscan_memcg_reclaim_begin AS b ON b.seq = w.owner_seq;
 --   looking up the last one before an event.
 -- @grain    event; order update_id
 -- @key      update_id
--- @needs    wb_bandwidth
 -- @optional writeback:bdi_dirty_ratelimit
 -- @column   update_id INTEGER grows with the time
--- @column   ts INTEGER ns, trace clock
--- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root or not told
--- @column   avg_write_bw_bytes_per_s INTEGER as in wb_bandwidth
 -- @column   top_write_bw_bytes_per_s INTEGER highest of the wb's last 16
 -- @index    bdi cgroup_ino ts
 -- @materialize
@@ -429,8 +416,6 @@ FROM wb_bandwidth AS w;
 --   mapper), but no bdi of NFS or FUSE, which have no disk: 0:45. What is busy
 --   because its disks are (wb_stack) is no other one.
 -- @grain    wait that keeps time of its own; order wait_id
--- @needs    wb_wait, _wait_piece, wb_busy, wb_stack
--- @column   wait_id INTEGER of wb_wait
 -- @column   own_ns INTEGER its time without the waits inside it
 -- @column   journal_ns INTEGER of that, while the journal committed; NULL =
 --   not recorded
@@ -564,9 +549,7 @@ LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
 --   Pieces of a task do not overlap, so they never add up to more than the time
 --   that has passed.
 -- @grain    piece of a wait; order tid, from_ts
--- @needs    wb_wait
 -- @column   wait_id INTEGER of wb_wait
--- @column   tid INTEGER thread
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
 -- @materialize

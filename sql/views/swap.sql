@@ -5,8 +5,6 @@
 -- @shared
 -- @summary  The disks that swap lies on, and all that lies on them (wb_stack).
 -- @grain    bdi; order bdi
--- @needs    wb_swap_device, wb_stack
--- @column   bdi TEXT of a disk, or of what lies on it
 -- @materialize
 CREATE VIEW wb_swap_disk AS
 WITH
@@ -29,8 +27,6 @@ WHERE k.disk IN (SELECT d.bdi FROM disk AS d);
 -- @summary  Whether pages went to a swap device, and whether files are written
 --   to it, too.
 -- @grain    one row
--- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_swap_device,
---   wb_swap_disk, wb_throttle_told, wb_busy, wb_stack, wb_rule
 -- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared INTEGER 1: and it is a disk that dirty pages are written
@@ -83,8 +79,6 @@ CROSS JOIN disk AS k;
 --   dirty for them. Where nothing tells where swap lies, those that wrote no
 --   more than went there.
 -- @grain    bdi; order bdi
--- @needs    reclaim_destination, wb_block_done, wb_flushed, wb_swap_disk,
---   wb_swap_device, wb_throttle_told, wb_stack, wb_rule, wb_units
 -- @optional writeback:writeback_start, writeback:writeback_written,
 --   writeback:balance_dirty_pages, block:block_rq_issue,
 --   block:block_rq_complete

@@ -7,8 +7,6 @@
 --   for a page under writeback, as truncate and whoever writes to it do.
 -- @grain    wait for a page, in sync or in fsync; order wait_id
 -- @key      wait_id
--- @needs    wb_wait, wb_failed_sync
--- @column   wait_id INTEGER of wb_wait
 -- @column   is_sync INTEGER 1: in sync or fsync; 0 = for a page, in no call of
 --   these that events tell of
 -- @column   call TEXT the call that it was in, as in what of wb_wait; NULL
@@ -52,9 +50,6 @@ LEFT JOIN wb_failed_sync AS f ON f.tid = c.tid AND f.end_ts = c.end_ts;
 -- @summary  Whether anybody called sync, fsync or the like, as far as all of
 --   these calls were recorded.
 -- @grain    one row
--- @needs    raw_event_format, raw_sys_enter_fsync, raw_sys_enter_fdatasync,
---   raw_sys_enter_sync, raw_sys_enter_syncfs, raw_sys_enter_sync_file_range,
---   raw_sys_enter_msync, raw_ext4_sync_file_enter
 -- @optional syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
 -- @column   is_asked INTEGER 1: somebody did; 0: nobody; NULL = not recorded
 -- @source   fs/sync.c; a write to a file that is open with O_SYNC calls the

@@ -10,15 +10,12 @@
 -- @grain    tid, task, name; order tid, from_seq
 -- @key      task_id
 -- @index    tid
--- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
---   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
---   raw_task_rename, wb_state_bits
 -- @optional sched:sched_switch, sched:sched_process_exec,
 --   sched:sched_process_exit, sched:sched_process_fork, task:task_newtask,
 --   task:task_rename
--- @column   task_id INTEGER number of this row; 1, 2, 3 ...
--- @column   tid INTEGER thread id
--- @column   comm TEXT name; tid in words where none is known
+-- @column   task_id INTEGER a task under one name: a row of wb_task, from 1 on
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name at that time; tid in words where none is known
 -- @column   from_ts INTEGER ns, from when on it had this name: exec, rename and
 --   fork tell it; else just after sched_switch last had another one. Of the
 --   first row of a tid: before all times
@@ -265,8 +262,6 @@ FROM active AS a;
 -- @summary  Kernel threads, by their names: nobody's program.
 -- @grain    task; order task_id
 -- @key      task_id
--- @needs    wb_task
--- @column   task_id INTEGER of wb_task
 -- @source   drivers/md/md.c md_register_thread(); drivers/md/dm-crypt.c
 -- @materialize
 CREATE VIEW wb_kernel_task AS
@@ -295,7 +290,6 @@ WHERE k.comm GLOB 'kworker/*'
 --   process of its own: that is what every kernel thread and every program with
 --   one thread is.
 -- @grain    thread; order tid
--- @needs    raw_task, raw_task_newtask
 -- @optional task:task_newtask
 -- @column   tid INTEGER thread
 -- @column   pid INTEGER process: tid of its first thread (the kernel's tgid)
@@ -349,13 +343,7 @@ LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 -- @summary  How timelines name tasks in the path of a track, escaped.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @needs    wb_task
--- @column   task_id INTEGER of wb_task
--- @column   tid INTEGER thread
--- @column   from_seq INTEGER as in wb_task
--- @column   until_seq INTEGER as in wb_task
 -- @column   path TEXT name and tid as a part of a path
--- @column   comm TEXT its name
 -- @source   docs/timeline.md has the rules of escaping
 -- @materialize
 CREATE VIEW wb_task_label AS
@@ -373,7 +361,6 @@ FROM wb_task AS t;
 -- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
 --   without the file recorder_tasks have no rows.
 -- @grain    thread; order tid
--- @needs    raw_text_file, raw_task
 -- @column   tid INTEGER thread
 -- @source   docs/record.md
 -- @materialize
@@ -394,7 +381,6 @@ WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
 -- @summary  Tasks that ran with real-time or deadline priority: the kernel
 --   gives them dirty thresholds a quarter and more above all others.
 -- @grain    task; order tid
--- @needs    raw_sched_switch
 -- @optional sched:sched_switch
 -- @column   tid INTEGER thread
 -- @source   mm/page-writeback.c domain_dirty_limits();
@@ -414,8 +400,6 @@ WHERE s.next_prio < 100 AND s.next_pid <> 0;
 --   of inodes: the inode where the run's cgroups file has the path, 1 for the
 --   root, else a negative number in order of the paths.
 -- @grain    path; order path
--- @needs    raw_balance_dirty_pages, raw_bdi_dirty_ratelimit, raw_cgroup,
---   wb_kernel
 -- @events   writeback:balance_dirty_pages
 -- @column   path TEXT as recorded, below the mount point
 -- @column   cgroup_ino INTEGER inode, or a negative number that stands for it

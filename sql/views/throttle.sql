@@ -5,52 +5,24 @@
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
--- @needs    _throttle_event, _throttle_charge, wb_task
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread that dirties pages
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_step INTEGER 1: it charged pages, was slept after or went round
 --   the loop; NULL = it did nothing, as most events of a busy run. A question
 --   about sleeps and charged pages is fast with WHERE is_step = 1
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
 --   0: the call went round its loop again
 -- @column   is_last INTEGER 1: last event of a call
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER time spent in this call so far
--- @column   period_ns INTEGER time that the dirtied pages are worth
--- @column   think_ns INTEGER time since the scheduled end of the last pause
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
--- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; probe: between the probes on its entry and return; sched: between
---   two sched_switch; paused: from the next event of the call; intended: pause
---   plus half a jiffy
--- @column   call_ns INTEGER in the last event of a call that is a step: how
---   long the call took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
--- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
 -- @column   accounted_bytes INTEGER bytes that this event adds to what its task
 --   dirtied; adding these up gives a lower bound (pages that an exited task
 --   left on the CPU are charged to the next one)
--- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
--- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
---   cgroup throttled up to 6.14.1, which recorded the machine's limit
--- @column   setpoint_bytes INTEGER where the dirty pages should settle
--- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
--- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
---   32-bit kernels with limits so high that the kernel's product wraps
--- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
--- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
--- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 CREATE VIEW wb_throttle AS
 SELECT
@@ -107,26 +79,9 @@ LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 -- @summary  Of wb_throttle what each event cost its task, without the state
 --   that it was decided on, for questions about sleeps and charged pages alone.
 -- @grain    event that charged pages, slept or went round; order seq
--- @needs    _throttle_charge
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_first INTEGER as in wb_throttle
--- @column   is_last INTEGER as in wb_throttle
--- @column   pause_ns INTEGER as in wb_throttle
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   sleep_ts INTEGER as in wb_throttle
--- @column   slept_ns INTEGER as in wb_throttle
--- @column   slept_basis TEXT as in wb_throttle
--- @column   call_ns INTEGER as in wb_throttle
--- @column   is_async INTEGER as in wb_throttle
--- @column   accounted_bytes INTEGER as in wb_throttle
 CREATE VIEW wb_throttle_cost AS
 SELECT
   c.seq,
@@ -152,34 +107,10 @@ FROM _throttle_charge AS c;
 -- @summary  Of wb_throttle the events with a pause, for questions about sleeps
 --   alone: a busy run has many times as many that only charge pages.
 -- @grain    event with a pause; order seq
--- @needs    _throttle_pause, _throttle_event
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread
--- @column   task_id INTEGER as in wb_throttle
--- @column   bdi TEXT as in wb_throttle
--- @column   cgroup_ino INTEGER as in wb_throttle
 -- @column   call_seq INTEGER of the first event with a pause of the same call
--- @column   pause_ns INTEGER as in wb_throttle
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   sleep_ts INTEGER as in wb_throttle
--- @column   slept_ns INTEGER as in wb_throttle
--- @column   slept_basis TEXT as in wb_throttle
--- @column   call_ns INTEGER as in wb_throttle
--- @column   period_ns INTEGER as in wb_throttle
--- @column   think_ns INTEGER as in wb_throttle
--- @column   dirtied_bytes INTEGER as in wb_throttle
--- @column   domain TEXT as in wb_throttle
--- @column   limit_bytes INTEGER as in wb_throttle
--- @column   setpoint_bytes INTEGER as in wb_throttle
--- @column   dirty_bytes INTEGER as in wb_throttle
--- @column   wb_setpoint_bytes INTEGER as in wb_throttle
--- @column   wb_dirty_bytes INTEGER as in wb_throttle
--- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
--- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
 CREATE VIEW wb_throttle_pause AS
 SELECT
   p.seq,
@@ -226,11 +157,7 @@ CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup,
 --   for questions about limits alone.
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
--- @needs    _throttle_domain
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   domain TEXT as in wb_throttle
--- @column   has_limit INTEGER 1: the event's limit is that of the domain
 CREATE VIEW wb_throttle_domain AS
 SELECT d.seq, d.domain, d.has_limit
 FROM _throttle_domain AS d;
@@ -238,27 +165,28 @@ FROM _throttle_domain AS d;
 -- @view     _throttle_event
 -- @summary  What each balance_dirty_pages event says.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, _throttle_domain, wb_cgroup, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER order of all records
--- @column   ts INTEGER as in wb_throttle
--- @column   tid INTEGER as in wb_throttle
--- @column   bdi TEXT as in wb_throttle
--- @column   cgroup_ino INTEGER as in wb_throttle
--- @column   pause_ns INTEGER as in wb_throttle
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   period_ns INTEGER as in wb_throttle
--- @column   think_ns INTEGER as in wb_throttle
--- @column   dirtied_bytes INTEGER as in wb_throttle
--- @column   dirtied_pause_bytes INTEGER as in wb_throttle
--- @column   domain TEXT as in wb_throttle
--- @column   limit_bytes INTEGER as in wb_throttle
--- @column   setpoint_bytes INTEGER as in wb_throttle
--- @column   dirty_bytes INTEGER as in wb_throttle
--- @column   wb_setpoint_bytes INTEGER as in wb_throttle
--- @column   wb_dirty_bytes INTEGER as in wb_throttle
--- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
--- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   period_ns INTEGER time that the dirtied pages are worth
+-- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
+-- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
+-- @column   setpoint_bytes INTEGER where the dirty pages should settle
+-- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
+-- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
+-- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
 CREATE VIEW _throttle_event AS
 SELECT
   r.seq,
@@ -300,8 +228,6 @@ LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
 --   same setpoint, or nearly so (wb_rule).
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, wb_throttle_member, wb_dirty_sample,
---   wb_throttle_done, wb_kernel, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -403,15 +329,12 @@ FROM judged AS j;
 -- @grain    event with a pause; order seq
 -- @key      seq
 -- @index    tid is_first
--- @needs    raw_sched_switch, _throttle_step,
---   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_trace
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_first INTEGER as in wb_throttle
@@ -420,9 +343,13 @@ FROM judged AS j;
 -- @column   paused_ns INTEGER as in wb_throttle
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
 --   before ts where events of the call were lost
--- @column   slept_ns INTEGER as in wb_throttle
--- @column   slept_basis TEXT as in wb_throttle
--- @column   call_ns INTEGER as in wb_throttle
+-- @column   slept_ns INTEGER of the whole sleep
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; probe: between the probes on its entry and return; sched: between
+--   two sched_switch; paused: from the next event of the call; intended: pause
+--   plus half a jiffy
+-- @column   call_ns INTEGER in the last event of a call that is a step: how
+--   long the call took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER as in wb_throttle
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
@@ -550,28 +477,10 @@ LEFT JOIN wb_task AS k
 --   task: the pages charged and the sleep.
 -- @grain    event that charged pages, slept or went round; order seq
 -- @key      seq
--- @needs    _throttle_pause, _throttle_step, wb_task, wb_cgroup, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_step INTEGER 1
--- @column   is_first INTEGER as in wb_throttle
--- @column   is_last INTEGER as in wb_throttle
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
---   before ts where events of the call were lost
--- @column   slept_ns INTEGER as in wb_throttle
--- @column   slept_basis TEXT as in wb_throttle
--- @column   call_ns INTEGER as in wb_throttle
--- @column   is_async INTEGER as in wb_throttle
--- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
 CREATE VIEW _throttle_charge AS
@@ -630,32 +539,16 @@ WHERE n.pause <= 0 OR n.pause IS NULL;
 --   pages, made the task sleep or went round the loop. Most events of a busy
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_told, wb_throttle_done
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb
--- @column   cgroup_path TEXT its path, in kernels that tell that instead
--- @column   pause INTEGER ms, intended sleep
--- @column   paused INTEGER ms, time in this call so far
--- @column   period INTEGER ms, what the dirtied pages are worth
--- @column   dirtied INTEGER pages
--- @column   task_ratelimit INTEGER KiB/s
 -- @column   is_charged INTEGER 1: dirtied was charged to the task
 -- @column   next_seq INTEGER the task's next event, where this one has a pause
 -- @column   next_ts INTEGER ns, of that event
 -- @column   next_paused INTEGER ms, of that event
 -- @column   goes_on INTEGER 1: this event is in the call of the one before
 -- @column   will_go_on INTEGER 1: the next event is in this call
--- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
 -- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
 --   without its return
--- @column   wait_ns INTEGER of wb_throttle_done
--- @column   wait_ts INTEGER ns, of wb_throttle_done
--- @column   call_ns INTEGER from the call's entry to its return
 -- @column   done_basis TEXT of wb_throttle_done
 -- @source   mm/page-writeback.c balance_dirty_pages()
 CREATE VIEW _throttle_step AS
@@ -726,7 +619,6 @@ WHERE c.is_step = 1;
 --   is taken, or the first at all.
 -- @grain    event with a measured sleep; order seq
 -- @key      seq
--- @needs    _throttle_step, wb_blocked, wb_units, wb_rule
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   sleep_ts INTEGER ns, when the task left its CPU

@@ -9,11 +9,9 @@
 --   the loop or came after a think time of 500 ms and more. Most of a busy run
 --   tell nothing.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER order of all records
 -- @column   prev_seq INTEGER of the task's event before; NULL = none
--- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb
@@ -68,7 +66,6 @@ WHERE r.pause > 0
 -- @summary  Tasks that dirtied pages of a memory cgroup other than the root.
 -- @grain    task; order tid
 -- @key      tid
--- @needs    raw_balance_dirty_pages, raw_event_task
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
 -- @materialize
@@ -122,7 +119,6 @@ WHERE b.cgroup_path <> '/';
 --   nothing was read and fewer than three different times were seen, or they
 --   fit more than one HZ.
 -- @grain    one row
--- @needs    wb_throttle_told, wb_units, raw_meta
 -- @column   hz INTEGER jiffies in a second, or NULL
 -- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
 -- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated

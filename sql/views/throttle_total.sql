@@ -5,7 +5,6 @@
 -- @shared
 -- @summary  The time of interest as numbers of balance_dirty_pages events.
 -- @grain    one row
--- @needs    raw_balance_dirty_pages, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @column   start_seq INTEGER first event of the time of interest
 -- @column   end_seq INTEGER first event behind it
@@ -43,11 +42,7 @@ FROM wb_params AS p;
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @needs    raw_balance_dirty_pages, raw_event_task, wb_throttle_bounds,
---   wb_task, wb_cgroup, wb_params
 -- @events   writeback:balance_dirty_pages
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events
@@ -209,18 +204,10 @@ CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle_pause, wb_completion_wait, wb_window, wb_bounds,
---   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
--- @column   window_index INTEGER of wb_window
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
--- @column   slept_ns INTEGER of the whole sleep
 CREATE VIEW wb_throttle_piece AS
 WITH
   grid AS (
@@ -276,15 +263,12 @@ WHERE w.window_index >= (c.from_ts - g.start_ts) / g.window_ns
 -- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
 --   February 2011: from waiting to woken of the same task.
 -- @grain    wait; order seq
--- @needs    raw_writeback_balance_dirty_pages_waiting,
---   raw_writeback_balance_dirty_pages_woken, wb_bounds, wb_task, wb_units
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, start of the wait
 -- @column   tid INTEGER thread that waits
 -- @column   comm TEXT its name at that time
--- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   asked_bytes INTEGER pages that it wants to see written
 -- @column   wait_ns INTEGER until it was woken; NULL = not in the trace
@@ -339,12 +323,7 @@ WHERE f.is_wait = 1;
 --   told holds until the task's next one, which says whether the task was late.
 -- @grain    task under a name, bdi, cgroup, is_late, rate; order task_id, bdi,
 --   cgroup_ino, rate, is_late
--- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_throttle_total,
---   wb_task, wb_cgroup
 -- @events   writeback:balance_dirty_pages
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_late INTEGER 1: the pause of the next event was below 0, so no
 --   pause was due
 -- @column   rate INTEGER KiB/s, task_ratelimit

@@ -6,7 +6,6 @@
 -- @summary  Where the trace begins and ends, whatever part is asked for. What
 --   reads this and not wb_bounds is kept for all parts.
 -- @grain    one row
--- @needs    raw_meta
 -- @column   first_ts INTEGER first event of the trace, trace clock
 -- @column   last_ts INTEGER last event of the trace, trace clock
 -- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
@@ -39,9 +38,6 @@ FROM (
 -- @shared
 -- @summary  Where the trace begins and ends, and the part that is asked for.
 -- @grain    one row
--- @needs    raw_meta, wb_trace, wb_params
--- @column   first_ts INTEGER first event of the trace, trace clock
--- @column   last_ts INTEGER last event of the trace, trace clock
 -- @column   start_ts INTEGER first time of interest
 -- @column   end_ts INTEGER end of the time of interest
 -- @column   asked_ns INTEGER how long that is: of all the trace what was
@@ -82,8 +78,7 @@ CROSS JOIN wb_params AS p;
 --   100,000 at most: whoever sets the length makes it long enough.
 -- @grain    window; order window_index
 -- @key      window_index
--- @needs    wb_bounds, wb_params
--- @column   window_index INTEGER 0, 1, 2 ...
+-- @column   window_index INTEGER of wb_window; 0, 1, 2 ...
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_end_ns INTEGER trace clock
 -- @materialize
@@ -117,7 +112,6 @@ FROM tiles AS t;
 --   in that event's window.
 -- @grain    window with a gap; order window_index
 -- @key      window_index
--- @needs    raw_lost_events, wb_bounds, wb_params
 -- @column   window_index INTEGER of wb_window
 -- @column   lost_gaps_count INTEGER gaps, of all CPUs
 -- @materialize
@@ -137,10 +131,7 @@ GROUP BY 1;
 --   samples each window has. Records are numbered in the order of time.
 -- @grain    window; order window_index
 -- @key      window_index
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state, raw_time_index,
---   wb_window, wb_bounds
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
 -- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
 --   or after its start; NULL = there are none at all
 -- @column   throttle_after_seq INTEGER the first behind it; the window has some

@@ -6,7 +6,6 @@
 -- @summary  Groups of the timeline that come first in this run: those about
 --   what its tasks waited for longest.
 -- @grain    group; order place
--- @needs    wb_stall
 -- @column   group_name TEXT as in @group of sql/timelines
 -- @column   place INTEGER order among them
 -- @column   is_top INTEGER 1: it stands beside the group of all, so that a UI
@@ -72,9 +71,7 @@ FROM listed AS l;
 --   what the task waited for.
 -- @grain    wait; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle_pause, wb_device, wb_units
 -- @optional writeback:balance_dirty_pages
--- @column   wait_id INTEGER of wb_stall
 -- @column   why TEXT 54.6 MB dirty > limit 52.5 MB, so rate 0
 -- @column   device TEXT name of its device, such as vda; else as bdi
 -- @column   domain TEXT of a throttle: as in wb_throttle
@@ -203,7 +200,6 @@ FROM told AS t;
 -- @summary  Calls of balance_dirty_pages() that slept: how long each held its
 --   task up, all its pauses together.
 -- @grain    call; order tid, ts
--- @needs    wb_throttle_cost, wb_throttle_cause, wb_hz
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of its last event
 -- @column   ts INTEGER ns, start
@@ -310,7 +306,6 @@ LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
 --   Empty for a run with so few samples that all of them are drawn.
 -- @grain    step; order step_index
 -- @key      step_index
--- @needs    raw_global_dirty_state, raw_time_index, wb_bounds
 -- @optional writeback:global_dirty_state
 -- @column   step_index INTEGER 0 to 2047
 -- @column   state_first_seq INTEGER its first global_dirty_state, or the first
@@ -377,22 +372,7 @@ FROM found AS f;
 --   with the most and the least dirty pages and pages under writeback.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_global_dirty_state, wb_step, wb_dirty_state
 -- @events   writeback:global_dirty_state
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock
--- @column   until_ts INTEGER ns, as in wb_dirty_state
--- @column   nr_dirty_bytes INTEGER as in wb_dirty_state
--- @column   nr_writeback_bytes INTEGER as in wb_dirty_state
--- @column   dirty_bytes INTEGER as in wb_dirty_state
--- @column   bg_thresh_bytes INTEGER as in wb_dirty_state
--- @column   thresh_bytes INTEGER as in wb_dirty_state
--- @column   limit_bytes INTEGER as in wb_dirty_state
--- @column   freerun_bytes INTEGER as in wb_dirty_state
--- @column   setpoint_bytes INTEGER as in wb_dirty_state
--- @column   dirtied_total_bytes INTEGER as in wb_dirty_state
--- @column   written_total_bytes INTEGER as in wb_dirty_state
--- @column   is_boosted INTEGER as in wb_dirty_state
 -- @materialize
 CREATE VIEW wb_dirty_drawn AS
 WITH
@@ -471,28 +451,8 @@ CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 --   name as tracks have it.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, wb_throttle_told, wb_throttle,
---   wb_task_label, wb_bounds
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task
--- @column   path TEXT of wb_task_label
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER as in wb_throttle
--- @column   domain TEXT as in wb_throttle
 -- @column   end_ts INTEGER ns, end of the sleep that followed; ts without one
--- @column   pause_ns INTEGER as in wb_throttle
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   dirtied_bytes INTEGER as in wb_throttle
--- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
--- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
--- @column   dirty_bytes INTEGER as in wb_throttle
--- @column   limit_bytes INTEGER as in wb_throttle
--- @column   setpoint_bytes INTEGER as in wb_throttle
--- @column   wb_dirty_bytes INTEGER as in wb_throttle
--- @column   wb_setpoint_bytes INTEGER as in wb_throttle
 -- @materialize
 CREATE VIEW wb_throttle_drawn AS
 WITH

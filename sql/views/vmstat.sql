@@ -6,7 +6,6 @@
 -- @shared
 -- @summary  What the counters of /proc/vmstat gained during the run.
 -- @grain    counter; order name
--- @needs    raw_vmstat, wb_units
 -- @column   name TEXT counter
 -- @column   before_value INTEGER as in the file, most of them pages
 -- @column   after_value INTEGER as in the file
@@ -56,7 +55,6 @@ FROM gained AS g;
 -- @shared
 -- @summary  How much of what was read from disks had been in memory before.
 -- @grain    one row; none where the run has no such counters
--- @needs    wb_vmstat, wb_units
 -- @column   refault_bytes INTEGER pages of files that were read again after
 --   reclaim had dropped them (workingset_refault_file; up to 5.8
 --   workingset_refault, with those of swap)
@@ -82,7 +80,6 @@ HAVING count(v.gained_count) > 1;
 --   kswapd_steal counts kswapd and pgsteal_<zone> all reclaimers. Up to 6.18
 --   the counters leave memory cgroups out, from 6.19 on direct has them, too.
 -- @grain    reclaimer; order reclaimer
--- @needs    wb_vmstat
 -- @column   reclaimer TEXT kswapd, direct or other (khugepaged, proactive)
 -- @column   scanned_count INTEGER pages; NULL = no such counter
 -- @column   reclaimed_count INTEGER pages; NULL = no such counter
@@ -137,8 +134,6 @@ GROUP BY c.reclaimer;
 -- @view     reclaim_total
 -- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
 -- @grain    reclaimer; order reclaimer
--- @needs    reclaim_work, reclaim_write_scale, raw_event_format, wb_bounds,
---   wb_kernel
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive,
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
@@ -241,8 +236,6 @@ LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 --   how large its folio is, the counter nr_vmscan_write counts pages. A patched
 --   kernel's mm_vmscan_reclaim_writeback does say: nothing is scaled then.
 -- @grain    one row
--- @needs    raw_event_counts, raw_event_format, raw_lost_events, raw_meta,
---   raw_mm_vmscan_reclaim_writeback, raw_mm_vmscan_write_folio, wb_vmstat
 -- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
 --   and was read whole; else nothing is scaled
 -- @column   basis TEXT reclaim_writeback or pfn: which event counts
@@ -357,7 +350,6 @@ FROM scaled AS t;
 --   nr_vmscan_write counts all of them, other counters of /proc/vmstat those
 --   that went to swap, and how. Of the whole run.
 -- @grain    one row
--- @needs    reclaim_write_scale, wb_vmstat, wb_kernel
 -- @optional vmscan:mm_vmscan_write_folio, vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   all_count INTEGER pages that nr_vmscan_write gained; NULL = not
@@ -443,7 +435,6 @@ FROM closed AS c;
 -- @summary  Whether the machine's reclaim met dirty pages of files in the run:
 --   by vmstat, or, without it, by the scans that were recorded.
 -- @grain    one row
--- @needs    wb_vmstat, raw_mm_vmscan_lru_shrink_inactive, wb_rule
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive
 -- @column   is_meeting_dirty INTEGER 1: it did
 -- @materialize

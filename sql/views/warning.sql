@@ -6,13 +6,6 @@
 -- @summary  What the reader of an answer must know. The runner shows the rows
 --   of a query's name and those of '*' with every answer.
 -- @grain    warning; order scope, slug
--- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
---   raw_buffer, raw_zone, raw_sidecar_file, raw_sample, raw_ingest_stats,
---   raw_balance_dirty_pages, raw_mm_vmscan_lru_isolate,
---   raw_mm_vmscan_lru_shrink_inactive, reclaim_destination,
---   reclaim_scan_basis, reclaim_write_scale, wb_cgroup, wb_hz, wb_kernel,
---   wb_lacking_field, wb_params, wb_rule, wb_throttle_unseen, wb_units,
---   wb_unread, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -554,7 +547,6 @@ WHERE NOT EXISTS (
 -- @shared
 -- @summary  What the reader of what tasks dirtied must know.
 -- @grain    warning; order slug
--- @needs    wb_rule, wb_task_dirtied
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   slug TEXT stable name of the warning
@@ -577,11 +569,8 @@ HAVING count(*) > 0;
 -- @shared
 -- @summary  What the reader of an index of fairness must know.
 -- @grain    warning; order slug
--- @needs    wb_dirtied_warning, wb_params, wb_task_rate
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
--- @column   slug TEXT stable name of the warning
--- @column   message TEXT what it means, with the numbers
 CREATE VIEW wb_fairness_warning AS
 SELECT d.slug, d.message
 FROM wb_dirtied_warning AS d
@@ -603,7 +592,6 @@ HAVING count(*) > 0;
 -- @shared
 -- @summary  What the reader of causes must know of disks.
 -- @grain    warning; order slug
--- @needs    wb_disk_unknown
 -- @optional writeback:balance_dirty_pages, block:block_rq_issue,
 --   block:block_rq_complete
 -- @column   slug TEXT stable name of the warning

@@ -7,8 +7,6 @@
 --   has: the kernel has given them other names, or the event's format was not
 --   understood.
 -- @grain    event, field; order event, field
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   raw_block_rq_issue, raw_block_rq_complete, raw_sched_switch
 -- @column   event TEXT name of the event
 -- @column   field TEXT name of the field, that of the newest kernel known
 CREATE VIEW wb_lacking_field AS
@@ -82,7 +80,6 @@ FROM (
 -- @summary  What counts records, or parts of the trace, that were not read in
 --   full. Overruns of the ring buffer are raw_lost_events.
 -- @grain    counter; order name
--- @needs    raw_ingest_stats
 -- @column   name TEXT of the counter
 -- @column   value INTEGER what it counts, more than 0
 -- @column   is_record INTEGER 1: records whose event or fields are not known;
@@ -105,7 +102,6 @@ WHERE i.value > 0
 -- @summary  Whether the trace is whole and has events and times, and if not,
 --   whether that matters.
 -- @grain    one row
--- @needs    raw_lost_events, raw_meta, wb_lacking_field, wb_rule, wb_unread
 -- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
 --   or their events are not counted
 -- @column   lost_count INTEGER events that are lost; NULL likewise

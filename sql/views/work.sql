@@ -8,9 +8,6 @@
 --   chunks. Chunks of one flusher are one work item while bdi, reason and the
 --   number of pages go on where the chunk before left them.
 -- @grain    work item; order seq
--- @needs    raw_writeback_queue, raw_writeback_exec, raw_writeback_start,
---   raw_writeback_written, raw_writeback_pages_written, raw_enum_label,
---   wb_cgroup, wb_units
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec,
 --   writeback:writeback_pages_written
@@ -276,8 +273,6 @@ LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 --   were not recorded, any kworker may, but for those of the block layer, whose
 --   names end in H.
 -- @grain    thread; order tid
--- @needs    raw_writeback_start, raw_writeback_written, raw_writeback_exec,
---   raw_task
 -- @optional writeback:writeback_start, writeback:writeback_written,
 --   writeback:writeback_exec
 -- @column   tid INTEGER kworker
@@ -305,7 +300,6 @@ WHERE k.comm GLOB 'kworker/*'
 -- @shared
 -- @summary  How much the flushers wrote for each wb.
 -- @grain    bdi, cgroup; order bdi, cgroup_ino
--- @needs    raw_writeback_start, raw_writeback_written, wb_cgroup
 -- @optional writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
@@ -350,8 +344,6 @@ GROUP BY f.name, coalesce(f.cgroup_ino, g.cgroup_ino, 1);
 --   disk below it, and by what the kernel estimates that it writes.
 -- @grain    bdi; order bdi
 -- @key      bdi
--- @needs    wb_block_sample, wb_stack, wb_busy, wb_bandwidth,
---   raw_balance_dirty_pages, wb_units
 -- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT backing device
 -- @column   busy_ratio REAL of the time between samples, with a request; NULL =
@@ -421,8 +413,6 @@ LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 --   began and ended three times or more without a page.
 -- @grain    bdi; order bdi
 -- @key      bdi
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state, wb_flushed,
---   wb_units
 -- @optional writeback:global_dirty_state, writeback:writeback_start,
 --   writeback:writeback_written
 -- @column   bdi TEXT backing device
@@ -480,8 +470,6 @@ WHERE coalesce(m.is_still, f.pages_count = 0 AND f.runs_count >= 3) = 1;
 --   journal or the work of a flusher that ended in the wait, and that the wait
 --   was for. A throttled sleep is ended by a timer and has none.
 -- @grain    wait; order wait_id
--- @needs    wb_work, wb_stall, wb_wait_request, wb_busy, wb_stack,
---   raw_jbd2_start_commit
 -- @optional block:block_rq_complete, jbd2:jbd2_end_commit,
 --   writeback:writeback_written
 -- @column   wait_id INTEGER of wb_stall

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.runs import REPOSITORY
+from wbscope.library.sqlfile import empty_file
 
 HEAD = """\
 -- SPDX-License-Identifier: Apache-2.0
@@ -17,7 +19,6 @@ HEAD = """\
 VIEW = """\
 -- @view     wb_task_wait
 -- @summary  Waits.
--- @needs    _pair
 -- @column   ts INTEGER ns
 CREATE VIEW wb_task_wait AS
 SELECT p.ts
@@ -26,7 +27,6 @@ FROM _pair AS p;
 STEP = """\
 -- @view     _pair
 -- @summary  Pairs.
--- @needs    wb_units
 -- @column   ts INTEGER ns
 CREATE VIEW _pair AS
 SELECT u.ms_ns AS ts
@@ -59,24 +59,22 @@ def test_a_file_as_it_should_be(layout: ModuleType) -> None:
     ("old", "new", "line", "message"),
     [
         ("-- Waits of tasks.\n", "", 1, "does not say what it is about"),
-        (VIEW, VIEW.replace("_pair", "_other"), 6, "reads _other, which is private"),
+        (VIEW, VIEW.replace("_pair", "_other"), 9, "reads _other, which is private"),
         (VIEW, "", 1, "nothing in this file reads _pair"),
         (f"{VIEW}\n{STEP}", f"{STEP}\n{VIEW}", 1, "a public view stands below a private one"),
-        ("needs    wb_units", "needs", 18, "reads wb_units, which @needs does not list"),
-        ("needs    wb_units\n", "needs    wb_units, wb_task\n", 14, "wb_task, which is not read"),
-        ("-- @needs    wb_units\n", "", 12, "header of _pair has no @needs"),
-        ("FROM _pair AS p", "FROM pair AS p", 10, "reads pair, which is no view"),
-        ("wb_units", "wb_unit", 14, "sql/views has no such view"),
-        ("u.ms_ns", "1000000", 17, "number 1000000 converts a unit"),
-        ("SELECT u.ms_ns", "SELECT 20 * u.ms_ns", 17, "'20 * u.ms_ns' is a bare threshold"),
-        ("SELECT u.ms_ns", "SELECT 20000000", 17, "'20000000' is a bare threshold"),
-        ("AS p;", "AS p\nWHERE p.ts < 0.5;", 11, "'< 0.5' is a bare threshold"),
-        ("u.ms_ns AS ts", "u.ms_ns AS ns", 12, "column ns has no @column"),
-        ("SELECT p.ts\n", "SELECT *\n", 9, "'SELECT *' is not for every engine"),
+        ("-- @summary  Pairs.\n", "-- @needs    wb_units\n", 12, "@needs is an old tag"),
+        ("FROM _pair AS p", "FROM pair AS p", 9, "reads pair, which is no view"),
+        ("wb_units", "wb_unit", 16, "reads wb_unit, which is no view"),
+        ("u.ms_ns", "1000000", 15, "number 1000000 converts a unit"),
+        ("SELECT u.ms_ns", "SELECT 20 * u.ms_ns", 15, "'20 * u.ms_ns' is a bare threshold"),
+        ("SELECT u.ms_ns", "SELECT 20000000", 15, "'20000000' is a bare threshold"),
+        ("AS p;", "AS p\nWHERE p.ts < 0.5;", 10, "'< 0.5' is a bare threshold"),
+        ("u.ms_ns AS ts", "u.ms_ns AS ns", 11, "column ns has no @column"),
+        ("SELECT p.ts\n", "SELECT *\n", 8, "'SELECT *' is not for every engine"),
         (
             "SELECT p.ts\nFROM _pair AS p;",
             "WITH\n  meta AS (SELECT p.ts FROM _pair AS p)\nSELECT m.ts\nFROM meta AS m;",
-            10,
+            9,
             "meta is a table, too",
         ),
     ],
@@ -85,6 +83,17 @@ def test_a_broken_rule(layout: ModuleType, old: str, new: str, line: int, messag
     assert old in GOOD
     told = found(layout, GOOD.replace(old, new))
     assert any(at == line and message in what for at, what in told), told
+
+
+def test_a_column_that_repeats_its_view(layout: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "some.sql"
+    path.write_text(GOOD)
+    files = layout.read_sql_file(path)
+    views = {file.name: file for file in files} | {"wb_units": empty_file()}
+    (told,) = layout.check_repeats(files, views)
+    assert told[1] == "@column ts of wb_task_wait repeats its view"
+    path.write_text(GOOD.replace("ts INTEGER ns", "ts INTEGER ns, start", 1))
+    assert list(layout.check_repeats(layout.read_sql_file(path), views)) == []
 
 
 def test_arguments_of_a_timeline(layout: ModuleType) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -19,7 +19,8 @@ from wbscope.library.catalog import Catalog, read_catalog
 from wbscope.library.compiled import Parsed, kept_or_read
 from wbscope.library.engine import PARAMS
 from wbscope.library.profiles import Profile, read_profiles
-from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
+from wbscope.library.sqlfile import Column, SqlFile, broken_library, read_sql_file
+from wbscope.library.statements import Select
 
 __all__ = ["ENGINES", "Library", "load_library"]
 
@@ -191,6 +192,7 @@ def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
     if not files:
         raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
     _check_needs(files)
+    _inherit_columns(files)
     return files, read_profiles(root / _PROFILES)
 
 
@@ -207,10 +209,10 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
     for file in files.values():
         for need in file.needs:
             if need not in files or files[need].kind in _QUESTIONS:
-                told = f"{file.name}: @needs {need}, which no view defines"
+                told = f"{file.name} reads {need}, which no view defines"
                 raise broken_library(file.path, told)
             if files[need].is_private() and files[need].path != file.path:
-                told = f"{file.name}: @needs {need}, which is private to {files[need].path.name}"
+                told = f"{file.name} reads {need}, which is private to {files[need].path.name}"
                 raise broken_library(file.path, told)
         if file.explain and (file.explain not in files or files[file.explain].kind != "query"):
             told = f"{file.name}: @explain {file.explain}, which is no query"
@@ -221,3 +223,29 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
         circle = " -> ".join(error.args[1])
         first = files[error.args[1][0]]
         raise broken_library(first.path, f"needs itself: {circle}") from error
+
+
+def _inherit_columns(files: dict[str, SqlFile]) -> None:
+    """Describe the columns without @column as those that they are passed through from.
+
+    Where some are neither, an object has those of its header only.
+    """
+    graph = {name: file.needs for name, file in files.items()}
+    for name in TopologicalSorter(graph).static_order():
+        file = files[name]
+        if all(column.type for column in file.columns):
+            continue
+        select = Select(file.select)
+        columns = tuple(_described(files, select, column) for column in file.columns)
+        if not all(column.type for column in columns):
+            columns = tuple(column for column in file.columns if column.type)
+        files[name] = replace(file, columns=columns)
+
+
+def _described(files: dict[str, SqlFile], select: Select, column: Column) -> Column:
+    """This column, from its header or from the only view that it is passed through from."""
+    if column.type:
+        return column
+    found = {one for n in select.passed(column.name) for one in files[n].columns}
+    same = [one for one in found if one.name == column.name]
+    return same[0] if len(same) == 1 else column

@@ -17,6 +17,7 @@ from typing import Any
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Column, leading_names
 from wbscope.library.rule import Rule, read_rule
+from wbscope.library.statements import Select
 
 __all__ = [
     "Column",
@@ -109,6 +110,8 @@ class SqlFile:
     """One object: what it is called, what it needs, and its SELECT without the semicolon.
 
     `subject` is what the file says that all of its objects are about.
+    `needs` are the objects that the statement reads. A column without @column has no type yet: a
+    library takes type and description from the one that it is passed through from.
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
     `explain` names the query whose rows say what this one's were decided on, `warns` the view whose
     rows are warnings of this one alone. `instead` are queries that answer it from other events.
@@ -267,8 +270,11 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
     place = _Place(path, name)
     tags, statement = _split_header(place, lines)
     select = _select(place, kind, statement)
+    read = Select(select)
     columns = tuple(_column(place, line) for line in tags.get("column", []))
-    if kind == "timeline":
+    if kind in ("view", "query", "finding"):
+        columns = _in_order(read, columns)
+    elif kind == "timeline":
         if strange := next((c.name for c in columns if not c.name.startswith(ARGUMENT)), None):
             raise place.broken(f"column '{strange}' of a timeline, wanted {ARGUMENT}NAME")
         columns = (*_timeline_columns(select), *columns)
@@ -285,7 +291,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         explain=_text(tags, "explain"),
         warns=_text(tags, "warns"),
         order=_order(place, tags),
-        needs=_words(tags, "needs"),
+        needs=() if kind == "raw" else read.reads,
         filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
         optional=_words(tags, "optional"),
@@ -349,6 +355,14 @@ def _select(place: _Place, kind: str, statement: str) -> str:
         found = " ".join(body.split()[:4])
         raise place.broken(f"statement is '{found} ...', wanted 'CREATE VIEW {place.name} AS ...'")
     return match[2]
+
+
+def _in_order(read: Select, told: tuple[Column, ...]) -> tuple[Column, ...]:
+    """All columns of a statement; those that its header does not tell have no type."""
+    by_name = {column.name: column for column in told}
+    if not by_name.keys() <= set(read.columns):
+        return told
+    return tuple(by_name.get(name, Column(name, "", "")) for name in read.columns)
 
 
 def _text(tags: dict[str, list[str]], tag: str) -> str:

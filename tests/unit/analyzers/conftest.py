@@ -74,7 +74,6 @@ SELECT NULL AS t0_ns, NULL AS t1_ns, 2000000000 AS window_ns,
     "views/wb_throttle.sql": """
 -- @view     wb_throttle
 -- @summary  One row for each pause.
--- @needs    raw_balance_dirty_pages, raw_task, wb_params
 -- @materialize
 CREATE VIEW wb_throttle AS
 SELECT e.ts, e.tid, t.comm, e.bdi, e.pause * 1000000 AS pause_ns
@@ -89,13 +88,11 @@ WHERE (p.bdi IS NULL OR e.bdi = p.bdi)
 """,
     "views/wb_thread.sql": """
 -- @view     wb_thread
--- @needs    raw_task
 CREATE VIEW wb_thread AS
 SELECT tid, tid AS pid, comm, comm AS process_comm FROM raw_task;
 """,
     "views/wb_warning.sql": """
 -- @view     wb_warning
--- @needs    raw_meta
 CREATE VIEW wb_warning AS
 SELECT '*' AS scope, 'lost-events' AS slug, value || ' events were lost' AS message
 FROM raw_meta WHERE key = 'lost_events_count' AND value > 0
@@ -105,7 +102,6 @@ WHERE key = 'schema_version';
 """,
     "views/wb_timeline_order.sql": """
 -- @view     wb_timeline_order
--- @needs
 CREATE VIEW wb_timeline_order AS
 SELECT 'Pauses' AS group_name, 1 AS place, 1 AS is_top
 UNION ALL SELECT 'Unknown', 2, 1;
@@ -113,7 +109,6 @@ UNION ALL SELECT 'Unknown', 2, 1;
     "queries/run_summary.sql": """
 -- @query    run_summary
 -- @summary  The run in a few lines.
--- @needs    raw_meta
 SELECT 'kernel' AS key, value FROM raw_meta WHERE key = 'kernel_release'
 UNION ALL
 SELECT 'length_ns', 2000000000;
@@ -125,7 +120,6 @@ SELECT 'length_ns', 2000000000;
 -- @summary  Pauses of each task.
 -- @grain    task, bdi
 -- @read     A long pause is a wait that the kernel ordered.
--- @needs    wb_throttle
 -- @filters  range, bdi, tid, task
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
@@ -141,7 +135,6 @@ FROM wb_throttle GROUP BY tid, comm, bdi ORDER BY tid;
 -- @query    windows
 -- @title    The window length
 -- @summary  The window length in force.
--- @needs    wb_params
 -- @filters  window, range, bdi, tid, task, cgroup
 SELECT window_ns, t0_ns, t1_ns, bdi, tid, cgroup_ino FROM wb_params;
 """,
@@ -150,7 +143,6 @@ SELECT window_ns, t0_ns, t1_ns, bdi, tid, cgroup_ino FROM wb_params;
 -- @title    Did reclaim write
 -- @order    3
 -- @summary  Pages that reclaim wrote.
--- @needs    raw_write
 -- @events   vmscan:mm_vmscan_write_folio | vmscan:mm_vmscan_writepage
 SELECT COUNT(*) AS events_count FROM raw_write;
 """,
@@ -162,7 +154,6 @@ SELECT COUNT(*) AS events_count FROM raw_write;
 -- @track    dd* [time]: pauses of dd
 -- @track    *: pauses of another
 -- @flat
--- @needs    wb_throttle
 -- @filters  range, bdi, tid
 -- @events   writeback:balance_dirty_pages
 -- @column   arg_bdi TEXT backing device
@@ -175,7 +166,6 @@ FROM wb_throttle;
 -- @timeline tl_writes
 -- @order    10
 -- @group    Reclaim
--- @needs    raw_write
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 CREATE VIEW tl_writes AS
 SELECT ts, NULL AS dur, 'reclaim' AS track, 'write' AS name, NULL AS value,

@@ -60,15 +60,13 @@ def test_another_text_is_read(
     sql_dir: Path, cache: Path, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     added = sql_dir / "views/a.sql"
-    added.write_text("-- @view a\n-- @needs\nCREATE VIEW a AS SELECT 1 AS one;\n")
+    added.write_text("-- @view a\nCREATE VIEW a AS SELECT 1 AS one;\n")
     assert load_library().files["a"].select == "SELECT 1 AS one"
     if change == "text":
-        added.write_text("-- @view a\n-- @needs\nCREATE VIEW a AS SELECT 2 AS two;\n")
+        added.write_text("-- @view a\nCREATE VIEW a AS SELECT 2 AS two;\n")
         assert load_library().files["a"].select == "SELECT 2 AS two"
     elif change == "new file":
-        (sql_dir / "views/b.sql").write_text(
-            "-- @view b\n-- @needs a\nCREATE VIEW b AS SELECT 1;\n"
-        )
+        (sql_dir / "views/b.sql").write_text("-- @view b\nCREATE VIEW b AS SELECT 1;\n")
         assert "b" in load_library().files
     elif change == "gone":
         added.unlink()

@@ -62,15 +62,15 @@ def test_view_is_no_query(library: Library) -> None:
     ("name", "text", "message"),
     [
         ("views/a.sql", "-- @view wb_throttle\nCREATE VIEW wb_throttle AS SELECT 1;", "is also in"),
-        ("views/a.sql", "-- @view a\n-- @needs b\nCREATE VIEW a AS SELECT 1;", "a: @needs b"),
-        ("views/a.sql", "-- @view a\n-- @needs windows\nCREATE VIEW a AS SELECT 1;", "@needs win"),
-        ("queries/a.sql", "-- @query a\n-- @needs\n-- @explain b\nSELECT 1;", "@explain b"),
+        ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT b.x FROM b;", "a reads b"),
+        ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT 1 FROM windows;", "reads win"),
+        ("queries/a.sql", "-- @query a\n-- @explain b\nSELECT 1;", "@explain b"),
         (
             "queries/a.sql",
-            "-- @query a\n-- @needs\n-- @explain wb_throttle\nSELECT 1;",
+            "-- @query a\n-- @explain wb_throttle\nSELECT 1;",
             "@explain wb_throttle",
         ),
-        ("views/a.sql", "-- @view a\n-- @needs a\nCREATE VIEW a AS SELECT 1;", "needs itself"),
+        ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT a.x FROM a;", "needs itself"),
     ],
 )
 def test_broken_library(sql_dir: Path, name: str, text: str, message: str) -> None:
@@ -80,13 +80,64 @@ def test_broken_library(sql_dir: Path, name: str, text: str, message: str) -> No
 
 
 def test_a_private_view_is_read_in_its_own_file_only(sql_dir: Path) -> None:
-    step = "-- @view _step\n-- @needs\nCREATE VIEW _step AS SELECT 1 AS a;\n"
-    reader = "-- @view {0}\n-- @needs _step\nCREATE VIEW {0} AS SELECT s.a FROM _step AS s;\n"
+    step = "-- @view _step\nCREATE VIEW _step AS SELECT 1 AS a;\n"
+    reader = "-- @view {0}\nCREATE VIEW {0} AS SELECT s.a FROM _step AS s;\n"
     (sql_dir / "views/a.sql").write_text(reader.format("a") + step)
     assert load_library().closure(["a"]) == ["_step", "a"]
     (sql_dir / "views/b.sql").write_text(reader.format("b"))
-    with pytest.raises(SetupError, match=r"b: @needs _step, which is private to a\.sql"):
+    with pytest.raises(SetupError, match=r"b reads _step, which is private to a\.sql"):
         load_library()
+
+
+WIDE = """\
+-- @view a
+-- @column ts INTEGER ns, trace clock
+-- @column bdi TEXT backing device
+CREATE VIEW a AS SELECT 1 AS ts, '8:0' AS bdi;
+"""
+INHERITED = [("ts", "INTEGER", "ns, trace clock"), ("bdi", "TEXT", "backing device")]
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT a.ts, a.bdi FROM a",
+        "SELECT ts, bdi FROM a",
+        "SELECT x.ts, x.bdi FROM wb_params AS p CROSS JOIN a AS x",
+        "WITH s AS (SELECT a.ts, a.bdi FROM a) SELECT s.ts, s.bdi FROM s WHERE s.ts IN (SELECT 2)",
+        "WITH s AS (SELECT ts, bdi FROM a), t AS (SELECT s.ts, s.bdi FROM s) SELECT ts, bdi FROM t",
+        "SELECT s.ts, s.bdi FROM (SELECT a.ts, a.bdi FROM a) AS s",
+        "SELECT a.ts, a.bdi FROM a UNION ALL SELECT 1, 'FROM wb_params'",
+        "SELECT a.ts, -- a comment, FROM b\n a.bdi FROM a",
+    ],
+)
+def test_a_column_that_is_passed_through_is_described_once(sql_dir: Path, select: str) -> None:
+    (sql_dir / "views/a.sql").write_text(WIDE)
+    (sql_dir / "views/b.sql").write_text(f"-- @view b\nCREATE VIEW b AS\n{select};\n")
+    columns = load_library().files["b"].columns
+    assert [(one.name, one.type, one.description) for one in columns] == INHERITED
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT a.ts, max(a.bdi) AS bdi FROM a",
+        "SELECT a.ts, a.ts AS bdi FROM a",
+        "WITH s AS (SELECT a.ts, a.ts AS bdi FROM a) SELECT s.ts, s.bdi FROM s",
+        "SELECT ts, bdi FROM a CROSS JOIN c",
+        "SELECT a.ts, 'a' AS bdi FROM a",
+    ],
+)
+def test_a_column_that_is_computed_is_not(sql_dir: Path, select: str) -> None:
+    """Nor one without an alias that two views have, and describe differently."""
+    (sql_dir / "views/a.sql").write_text(WIDE)
+    other = WIDE.replace("@view a", "@view c").replace("VIEW a", "VIEW c")
+    (sql_dir / "views/c.sql").write_text(other.replace("backing device", "disk"))
+    view = f"-- @view b\n-- @column ts INTEGER of a\nCREATE VIEW b AS\n{select};\n"
+    (sql_dir / "views/b.sql").write_text(view)
+    assert [(one.name, one.description) for one in load_library().files["b"].columns] == [
+        ("ts", "of a")
+    ]
 
 
 def test_folder_without_sql(tmp_path: Path) -> None:

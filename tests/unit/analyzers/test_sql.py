@@ -146,7 +146,7 @@ def test_time_limit_stops_an_endless_statement(database: Path) -> None:
 
 def test_a_table_that_was_stopped_half_way_is_made_anew(database: Path, sql_dir: Path) -> None:
     (sql_dir / "views/wb_slow.sql").write_text(
-        "-- @view wb_slow\n-- @needs\n-- @materialize\nCREATE VIEW wb_slow AS\n"
+        "-- @view wb_slow\n-- @materialize\nCREATE VIEW wb_slow AS\n"
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000)\n"
         "SELECT i FROM n;\n"
     )

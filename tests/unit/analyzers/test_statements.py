@@ -18,7 +18,6 @@ VIEW = """\
 -- @view     wb_small
 -- @summary  A view of two columns.
 -- @grain    row; order ts
--- @needs
 -- @column   ts INTEGER ns, when
 -- @column   share_ratio REAL a text that is so long that it has to be put on two
 --   lines

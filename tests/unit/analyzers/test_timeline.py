@@ -114,7 +114,6 @@ _PARENT = """
 -- @order    30
 -- @group    Pauses
 -- @parent
--- @needs    wb_throttle
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_all AS
 SELECT ts, NULL AS dur, 'Writeback/Pauses' AS track, NULL AS name, 1 AS value, 'tasks' AS unit
