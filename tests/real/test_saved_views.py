@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import RecordedRun, example
-from wbscope.base.errors import WbscopeError
+from wbscope.base.errors import EvidenceError, WbscopeError
 from wbscope.library import saved
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library, load_library
@@ -33,6 +34,11 @@ def library() -> Library:
 
 def public_views(library: Library) -> list[str]:
     return sorted(f.name for f in library.files.values() if f.kind == "view" and f.name[0] != "_")
+
+
+def answers(library: Library) -> list[str]:
+    """The queries; one has the name of a table, which has its rows."""
+    return [query.name for query in library.queries()]
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +89,47 @@ def test_plain_sqlite_reads_what_wbscope_answers(
             assert same(rows, ours), view
 
 
+def test_a_canned_query_is_a_view_of_its_name(
+    database: Path, plain: sqlite3.Connection, library: Library, tmp_path: Path
+) -> None:
+    asked = 0
+    with wbscope.open(shutil.copy(database, tmp_path / "copy.db")) as run:
+        for name in answers(library):
+            columns = ", ".join(column.name for column in library.files[name].columns)
+            select = f'SELECT {columns or "*"} FROM "{name}"'
+            rows = plain.execute(select).fetchall()
+            try:
+                answer = run.query(name).rows
+            except EvidenceError as refused:
+                with pytest.raises(EvidenceError, match=re.escape(refused.message)):
+                    run.sql(select)
+                continue
+            asked += 1
+            ours = [tuple(_without(tmp_path / "copy.db", cell) for cell in row) for row in answer]
+            assert same(rows, ours), name
+            assert same(run.sql(select).rows, answer), name
+    assert asked > 20
+
+
+def test_all_events_in_one_view(database: Path, plain: sqlite3.Connection) -> None:
+    """In a trace of several tracing instances an event is in several tables' rows once."""
+    found = "SELECT name, count(*) FROM event GROUP BY name ORDER BY name"
+    tables = dict(
+        plain.execute("SELECT event, table_name FROM event_format WHERE table_name <> ''")
+    )
+    counted = []
+    for name, table in sorted(tables.items()):
+        first = f'(SELECT min(buffer) FROM "{table}")'
+        counted.append((name, f'SELECT count(*) FROM "{table}" WHERE buffer = {first}'))
+    wanted = [(name, plain.execute(count).fetchone()[0]) for name, count in counted]
+    assert plain.execute(found).fetchall() == [row for row in wanted if row[1]]
+    (first,) = plain.execute('SELECT name, "table", ts, cpu, tid FROM event LIMIT 1').fetchall()
+    read = plain.execute(f'SELECT ts, cpu, tid FROM "{first[1]}" LIMIT 1').fetchone()
+    assert (tables[first[0]], read) == (first[1], first[2:])
+    with wbscope.open(database) as run:
+        assert run.sql(found).rows == plain.execute(found).fetchall()
+
+
 def _without(database: Path, cell: object) -> object:
     return cell.replace(str(database), "RUN") if isinstance(cell, str) else cell
 
@@ -112,7 +159,7 @@ def equal_values(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
 
 def test_every_public_view_is_in_the_file(plain: sqlite3.Connection, library: Library) -> None:
     there = {name for (name,) in plain.execute("SELECT name FROM sqlite_schema")}
-    assert set(public_views(library)) <= there
+    assert {*public_views(library), *answers(library), "event"} <= there
 
 
 def test_the_file_has_neither_raw_views_nor_those_of_timelines(plain: sqlite3.Connection) -> None:

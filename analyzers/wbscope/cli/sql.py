@@ -89,7 +89,7 @@ def sql(
     no_pager: NoPagerOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run SELECTs on the tables of a run and all views.
+    """Run SELECTs on the tables of a run, all views and all canned queries.
 
     Without a statement it asks for them, or reads them from stdin where that is
     no terminal. The run is open read-only: nothing can be written or attached.
@@ -99,6 +99,7 @@ def sql(
     \b
     Examples:
       wbscope sql RUN
+      wbscope sql RUN "SELECT * FROM fairness"
       wbscope sql RUN "SELECT event, count FROM event_counts ORDER BY count DESC"
       wbscope sql RUN ".schema wb_throttle"
       wbscope sql RUN --csv --timeout 30s < question.sql

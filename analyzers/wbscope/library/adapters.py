@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wbscope.library.catalog import (
@@ -15,17 +15,50 @@ from wbscope.library.catalog import (
     raw_view,
     repeat_columns,
 )
-from wbscope.library.sqlfile import Column, SqlFile
+from wbscope.library.engine import EVENTS
+from wbscope.library.params import quote
+from wbscope.library.sqlfile import Column, SqlFile, empty_file
 
-__all__ = ["sqlite_adapters", "table_columns"]
+__all__ = ["events_select", "sqlite_adapters", "table_columns"]
+
+_EVENT_COLUMNS = (
+    Column("ts", "INTEGER", "ns, trace clock"),
+    Column("cpu", "INTEGER", "number"),
+    Column("tid", "INTEGER", "the thread that the event fired in"),
+    Column("name", "TEXT", "subsystem:event"),
+    Column("table", "TEXT", "the table that has its fields"),
+)
+_MOST_TERMS = 400  # SQLite takes 500
 
 
 def sqlite_adapters(catalog: Catalog) -> Iterator[SqlFile]:
-    """A view for each event and each table that is no event."""
+    """A view for each event and each table that is no event, and one of the events of all."""
     for event in catalog.events:
         yield _event(event, catalog)
     for entry in catalog.tables:
         yield _table(entry, catalog)
+    yield empty_file(
+        kind="raw",
+        name=EVENTS,
+        path=catalog.path,
+        summary="The events of all tables.",
+        grain="event",
+        select=events_select([]),
+        columns=_EVENT_COLUMNS,
+    )
+
+
+def events_select(tables: Iterable[tuple[str, str, str]]) -> str:
+    """The view of all events: of each its name, its table, and what reads that."""
+    selects = [
+        f'SELECT ts, cpu, tid, {quote(name)} AS name, {quote(table)} AS "table" {source}'
+        for name, table, source in tables
+    ]
+    while len(selects) > _MOST_TERMS:
+        parts = [selects[at : at + _MOST_TERMS] for at in range(0, len(selects), _MOST_TERMS)]
+        selects = [f"SELECT * FROM ({' UNION ALL '.join(part)})" for part in parts]
+    nothing = ", ".join(f'NULL AS "{column.name}"' for column in _EVENT_COLUMNS)
+    return "\nUNION ALL ".join(selects) or f"SELECT {nothing} WHERE 0"
 
 
 def table_columns(entry: dict[str, Any]) -> tuple[Column, ...]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wbscope.base.errors import InputError
+from wbscope.library.adapters import events_select
 from wbscope.library.database import Recorded, plain_tables
-from wbscope.library.engine import PARAMS
+from wbscope.library.engine import EVENTS, PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, wide_enough
 from wbscope.library.sqlfile import SqlFile
@@ -21,11 +22,13 @@ __all__ = [
     "Definition",
     "Definitions",
     "index_statement",
+    "quoted",
     "saved_table",
     "table_columns",
     "told",
 ]
 
+_KEYWORDS = ("check",)  # a query, which is a view, too
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
 _PREVIOUS = "prev_seq"
 _RAW = re.compile(r"\b(?P<word>FROM|JOIN)\s+(?P<name>raw_\w+)\b(?P<alias>\s+AS\s+\w+)?")
@@ -94,6 +97,8 @@ class Definitions:
         file = self.library.files[name]
         if name == PARAMS:
             return self._params(connection)
+        if name == EVENTS:
+            return self._events(connection)
         if name in self.texts:
             return self.texts[name]
 
@@ -125,8 +130,8 @@ class Definitions:
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
     ) -> Definition:
         file = self.library.files[name]
-        if name == PARAMS:
-            return Definition(name, (_view(name, self._params(connection)),))
+        if name in (PARAMS, EVENTS):
+            return Definition(name, (_view(name, self.select(connection, name)),))
         if not file.materialize or name not in materialize:
             return Definition(name, (_view(name, self.texts.get(name, file.select)),))
         indexes = tuple(index_statement(file, columns, "temp.") for columns in file.indexes)
@@ -135,6 +140,14 @@ class Definitions:
             return Definition(name, (create, *indexes), True)
         create = f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})"
         return Definition(name, (create, f"INSERT INTO {name}\n{file.select}", *indexes), True)
+
+    def _events(self, connection: sqlite3.Connection) -> str:
+        tables = sorted((e, t) for e, t in self.recorded.tables.items() if t is not None)
+        return events_select(
+            (event, table, self._source(table, is_event=True))
+            for event, table in tables
+            if self._columns(connection, table).issuperset(("ts", "cpu", "tid"))
+        )
 
     def _params(self, connection: sqlite3.Connection) -> str:
         row = self.filters(connection)
@@ -266,4 +279,9 @@ def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -
 
 
 def _view(name: str, select: str) -> str:
-    return f"CREATE TEMP VIEW {name} AS\n{select}"
+    return f"CREATE TEMP VIEW {quoted(name)} AS\n{select}"
+
+
+def quoted(name: str) -> str:
+    """As SQL takes it; the names of the library are words, one of them a keyword."""
+    return f'"{name}"' if name in _KEYWORDS else name

@@ -13,6 +13,7 @@ from wbscope.library.database import Recorded
 from wbscope.library.params import Params, quote
 
 __all__ = [
+    "EVENTS",
     "FINDINGS",
     "PARAMS",
     "WARNINGS",
@@ -28,6 +29,8 @@ PARAMS = "wb_params"
 WARNINGS = "wb_warning"
 # The view that holds the findings in words, which no SQL makes.
 FINDINGS = "wb_finding"
+# The view of the events of all tables.
+EVENTS = "event"
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 """Names of the columns, and the rows."""

@@ -64,6 +64,10 @@ class Library:
         """The names of all views: everything but the queries and findings."""
         return [name for name, file in self.files.items() if file.kind not in _QUESTIONS]
 
+    def answers(self, tables: Container[str]) -> list[str]:
+        """The queries that are views, too: not one that a table of the file is."""
+        return [query.name for query in self.queries() if query.name not in tables]
+
     def query(self, name: str) -> SqlFile:
         """The query of this name; QueryError with the closest names otherwise."""
         file = self.files.get(name)

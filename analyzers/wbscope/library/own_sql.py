@@ -14,7 +14,9 @@ from wbscope.base.errors import QueryError
 from wbscope.base.result import Notice, Result
 from wbscope.library.contents import tables_of, texts_up_to
 from wbscope.library.database import translate
+from wbscope.library.definitions import quoted
 from wbscope.library.engine import WARNINGS, Rows, warnings_select
+from wbscope.library.evidence import require_events
 from wbscope.library.functions import FUNCTIONS, TABLE_FUNCTIONS
 from wbscope.library.guard import check_one_select, reading_only, stoppable
 from wbscope.library.params import Params
@@ -32,19 +34,26 @@ _OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
 def run_select(
     engine: SqliteEngine, text: str, limit_ns: int | None = None, most_rows: int | None = None
 ) -> Result:
-    """Run one SELECT with the views of the library that it names at hand, without filters.
+    """Run one SELECT with the views and queries that it names at hand, without filters.
 
     Of more than `most_rows` rows the first are given, and a warning.
-    Raises: QueryError, InputError.
+    Raises: QueryError, InputError; EvidenceError for a query that the run cannot answer.
     """
     check_one_select(text)
     engine.use(Params())
     # Only these: to make hundreds of views takes longer than most answers.
     mentioned = _mentioned(engine, text)
+    asked = [file for name in mentioned if (file := engine.library.files[name]).kind == "query"]
+    for file in asked:
+        require_events(file, engine.recorded, engine.shown, engine.library.profiles)
+    own = [file.warns for file in asked if file.warns]
+    of_warnings = [warnings_select("*")]
+    of_warnings += [warnings_select(file.name, file.warns) for file in asked]
 
     def ask() -> tuple[Rows, tuple[Notice, ...]]:
-        engine.make([*mentioned, WARNINGS], mentioned)
-        warnings = notices_of(engine.rows(warnings_select("*")))
+        engine.make([*mentioned, *own, WARNINGS], [*mentioned, *own])
+        found = (notice for select in of_warnings for notice in notices_of(engine.rows(select)))
+        warnings = tuple(dict.fromkeys(found))
         with _reading_only(engine, text), texts_up_to(engine.connection, _MOST_STATEMENT_BYTES):
             return engine.rows(text, most_rows), warnings
 
@@ -67,7 +76,8 @@ def reads(engine: SqliteEngine, text: str, name: str) -> bool:
 
 def _mentioned(engine: SqliteEngine, text: str) -> list[str]:
     words = _words(text.lower())  # SQL knows no case
-    return [name for name in engine.library.objects() if name.lower() in words]
+    answers = engine.library.answers(tables_of(engine.connection, engine.shown))
+    return [name for name in (*engine.library.objects(), *answers) if name.lower() in words]
 
 
 @contextmanager
@@ -141,17 +151,18 @@ def _statement_error(engine: SqliteEngine, error: sqlite3.Error, sql: str) -> Ex
 def _unknown(engine: SqliteEngine, message: str, sql: str) -> tuple[str | None, str]:
     """Names like the one that is missing, or those there are; a command that tells more."""
     ask = f"wbscope sql {shlex.quote(engine.shown)}"
+    keyword = re.match(r'near "(\w+)"', message)
+    if keyword is not None and quoted(keyword[1]) != keyword[1]:
+        have = "its name is a keyword of SQL, which quotation marks make a name"
+        return have, f"{ask} 'SELECT * FROM {quoted(keyword[1])}'"
     missing = re.fullmatch(r"no such (table|column): (?:\w+\.)?(\w+)", message)
     if missing is None:
         return None, f"{ask} .tables"
     name = missing[2]
-    objects = [*tables_of(engine.connection, engine.shown), *engine.library.objects()]
+    tables = tables_of(engine.connection, engine.shown)
+    objects = [*tables, *engine.library.objects(), *engine.library.answers(tables)]
     public = [one for one in dict.fromkeys(objects) if not one.startswith("_")]
     if missing[1] == "table":
-        queries = [query.name for query in engine.library.queries()]
-        if name in queries:
-            told = "a query of this name, which is asked and not selected from"
-            return told, f"wbscope query {name} {shlex.quote(engine.shown)}"
         close = difflib.get_close_matches(name, public, n=_MOST_NEAR)
         return ", ".join(close) or None, f"{ask} .tables"
     words = _words(sql)

@@ -20,9 +20,10 @@ from wbscope.base.result import Notice
 from wbscope.base.units import seconds
 from wbscope.base.watch import default_limit_ns
 from wbscope.library.ahead import Ahead, has_second_cpu
+from wbscope.library.contents import tables_of
 from wbscope.library.database import Recorded, open_database, translate
-from wbscope.library.definitions import Definitions, index_statement, saved_table, told
-from wbscope.library.engine import FINDINGS
+from wbscope.library.definitions import Definitions, index_statement, quoted, saved_table, told
+from wbscope.library.engine import EVENTS, FINDINGS
 from wbscope.library.finding import Finding, findings_select
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
@@ -70,7 +71,7 @@ Find = Callable[[Path, Collection[str]], Iterable[Finding]]
 
 
 def save_views(database: Path, library: Library, shown: str, find: Find) -> list[Notice]:
-    """Add the views, the private steps that they are made of, and the findings.
+    """Add the views, canned queries among them, what they are made of, and the findings.
 
     Where steps would be too dear, views that hang without them are left out, and the findings,
     which take longer: no wb_finding is better than one without rows. meta has their names.
@@ -106,20 +107,23 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         steps = frozenset(need for name in names for need in library.files[name].needs)
         steps |= {name for name in _OF_QUERIES if name in library.files}
         saving = _Saving(writer, definitions, counts, steps, is_large)
+        answers = library.answers(tables_of(reader, shown))
+        names = library.closure([*names, *answers, *library.files.keys() & {EVENTS}])
+        telling = [name for name in answers if FINDINGS in library.files[name].needs]
         wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
         try:
             if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
                 saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
             with stoppable(writer, default_limit_ns()), saving.sharing():
                 writer.execute("BEGIN")
-                for name in saving.in_order(wanted):
+                for name in saving.in_order([name for name in wanted if name not in telling]):
                     saving.save(library.files[name])
                 saving.put_views()
                 writer.execute("COMMIT")
             if is_large:
-                saving.left.append(FINDINGS)
+                saving.left += [FINDINGS, *telling]
             elif FINDINGS in names:
-                notices += _save_findings(saving, database, shown, find)
+                notices += _save_findings(saving, database, shown, find, telling)
             left = sorted(n for n in saving.left if not n.startswith("_"))
             if left:
                 row = (_LEFT_OUT, ", ".join(left))
@@ -134,16 +138,20 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
     return notices
 
 
-def _save_findings(saving: _Saving, database: Path, shown: str, find: Find) -> list[Notice]:
-    """They read the tables that are saved by now."""
+def _save_findings(
+    saving: _Saving, database: Path, shown: str, find: Find, telling: Iterable[str]
+) -> list[Notice]:
+    """They read the tables that are saved by now; queries tell of them."""
     try:
         found = find(database, saving.tables)
     except (InputError, QueryError) as error:
-        saving.left.append(FINDINGS)
+        saving.left += [FINDINGS, *telling]
         return [Notice("no-findings-saved", f"{FINDINGS} is not in {shown}: {error.message}")]
     # For a file that others get: where it lies here is not theirs to know.
     saving.definitions.texts[FINDINGS] = findings_select(found, "RUN")
-    saving.save(saving.definitions.library.files[FINDINGS])
+    for name in (FINDINGS, *telling):
+        saving.save(saving.definitions.library.files[name])
+    saving.put_views()
     return []
 
 
@@ -245,7 +253,7 @@ class _Saving:
         if parts > (_MOST_LONG_PARTS if read > _LONG_ROWS else _MOST_PARTS):
             self.left.append(file.name)
             return
-        create = f"CREATE VIEW {file.name} AS\n-- {told(file)}\n{select}"
+        create = f"CREATE VIEW {quoted(file.name)} AS\n-- {told(file)}\n{select}"
         if file.name in self.definitions.texts:
             self.connection.execute(create)  # names of the trace are in it: SQLite checks it
         else:
@@ -270,6 +278,7 @@ class _Saving:
             for create in self.views.values():
                 self.connection.execute(create)
         finally:
+            self.views.clear()
             self.connection.execute("PRAGMA writable_schema = OFF")
 
     def _put(self, names: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ import io
 import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError, UsageError
 from wbscope.cli.given import statements_of_stdin
 from wbscope.library.contents import texts_up_to
+from wbscope.library.definitions import quoted
 from wbscope.library.functions import FUNCTIONS
+from wbscope.library.library import load_library
 from wbscope.library.sqlite import SqliteEngine
 
 Cli = Callable[..., Any]
@@ -120,6 +123,25 @@ def test_misspelt_table_names_the_closest(database: Path) -> None:
     with wbscope.open(database) as run, pytest.raises(QueryError) as caught:
         run.sql("SELECT * FROM wb_throtle")
     assert caught.value.have == "wb_throttle, wb_thread"
+
+
+def test_a_query_is_selected_from(database: Path) -> None:
+    with wbscope.open(database) as run:
+        rows = run.sql("SELECT tid, pause_total_ns FROM throttle_by_task ORDER BY tid").rows
+        answer = run.query("throttle_by_task")
+    places = [answer.columns.index(name) for name in ("tid", "pause_total_ns")]
+    assert rows == [tuple(row[place] for place in places) for row in answer.rows]
+
+
+def test_a_query_whose_name_is_a_keyword(database: Path) -> None:
+    with wbscope.open(database) as run, pytest.raises(QueryError) as raised:
+        run.sql("SELECT * FROM check")
+    assert raised.value.fix == f"""wbscope sql {database} 'SELECT * FROM "check"'"""
+    names = [query.name for query in load_library(REPOSITORY / "sql").queries()]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name in names:
+            connection.execute(f"CREATE VIEW {quoted(name)} AS SELECT 1")
+        assert connection.execute("SELECT * FROM fairness").fetchall() == [(1,)]
 
 
 def test_misspelt_column_names_the_closest_of_the_tables(database: Path) -> None:

@@ -22,7 +22,7 @@ COMMANDS = {
     ".query": "NAME [--window 2s --task 'dd*' ...]: the answer of a canned query",
     ".quit": "leave; Ctrl-D does the same",
     ".schema": "NAME: columns of a table or view, their units and meaning, and its SQL",
-    ".tables": "[GLOB]: tables and views, e.g. .tables wb_*",
+    ".tables": "[GLOB | --all]: queries, views and tables, e.g. .tables wb_*",
 }
 QUIT = (".quit", ".exit", "quit", "exit", "quit;", "exit;")
 
@@ -32,11 +32,16 @@ _HELP = (
     "Ctrl-C stops a statement or clears the line, Ctrl-D leaves, Ctrl-R searches what was typed.",
 )
 _KINDS = {
+    "query": "Canned queries (docs/queries.md)",
+    "view": "Views with names and units (docs/views.md)",
     "table": "Tables of the run (docs/schema.md)",
+}
+_MORE = {
+    "timeline": "What wbscope timeline draws (docs/timeline.md)",
     "raw view": "Views of one event each, under the newest kernel's names",
     "shared step": "Steps that views share; another version may have others",
-    "view": "Views with names and units (docs/views.md)",
 }
+_ALL = "--all"
 # The options of `wbscope query`, and what Run.query calls them.
 _FILTERS = {
     "--window": "window",
@@ -56,7 +61,7 @@ def answer(line: str, objects: Objects, width: int) -> str:
     if command == ".help":
         return _help(width)
     if command == ".tables":
-        return _tables(objects, words[0] if words else "*", width)
+        return _tables(objects, words[0] if words else "", width)
     if command == ".schema":
         if len(words) != 1:
             raise UsageError(
@@ -100,14 +105,20 @@ def _help(width: int) -> str:
 
 def _tables(objects: Objects, pattern: str, width: int) -> str:
     blocks = []
-    for kind, title in _KINDS.items():
-        names = [printable(n) for n in objects.of_kind(kind) if fnmatch.fnmatchcase(n, pattern)]
+    glob = pattern if pattern not in ("", _ALL) else "*"
+    for kind, title in (_KINDS | _MORE if pattern else _KINDS).items():
+        names = [printable(n) for n in objects.of_kind(kind) if fnmatch.fnmatchcase(n, glob)]
         if names:
             blocks.append(f"{title}:\n{_in_columns(names, width)}")
     if not blocks:
         raise UsageError(
-            "no-such-table", f".tables {pattern}", "no table or view has such a name", fix=".tables"
+            "no-such-table",
+            f".tables {pattern}",
+            "no query, view or table has such a name",
+            fix=f".tables {_ALL}",
         )
+    if not pattern:
+        blocks.append(f".tables {_ALL} shows the steps, too.\n")
     return "\n".join(blocks)
 
 

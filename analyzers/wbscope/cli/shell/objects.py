@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Container
 from dataclasses import dataclass
 
 from wbscope.base.errors import QueryError
 from wbscope.base.result import unit_of
+from wbscope.library.engine import EVENTS
 from wbscope.library.sqlfile import Column, SqlFile
 from wbscope.run.run import Run
 
@@ -16,7 +18,7 @@ __all__ = ["Object", "Objects"]
 
 @dataclass(frozen=True)
 class Object:
-    """A table or view; `file` is the view's text, `sql` what defines it."""
+    """A table, view or query; `file` is the text of the latter two, `sql` what defines it."""
 
     name: str
     kind: str
@@ -35,14 +37,15 @@ class Objects:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._objects = {obj.name: obj for obj in [*_tables(run), *_views(run)]}
+        tables = {table.name: table for table in _tables(run)}
+        self._objects = tables | {view.name: view for view in _views(run, tables)}
 
     def names(self) -> list[str]:
         """Tables first, then views, each by name."""
         return sorted(self._objects, key=lambda name: (self._objects[name].kind, name))
 
     def of_kind(self, kind: str) -> list[str]:
-        """The names of the tables, the raw views, or the views."""
+        """The names of the queries, views, tables, timelines, raw views or steps."""
         return [name for name in self.names() if self._objects[name].kind == kind]
 
     def columns(self, name: str) -> list[str]:
@@ -76,7 +79,8 @@ def _tables(run: Run) -> list[Object]:
             summaries[table] = file.summary
     objects = []
     for name, sql in run.tables().items():
-        if name in run.library.files:
+        ours = run.library.files.get(name)
+        if ours is not None and ours.kind != "query":
             continue  # saved in the file; the library's own is what a question reads
         known = meanings.get(name, {})
         columns = tuple(
@@ -88,21 +92,23 @@ def _tables(run: Run) -> list[Object]:
 
 
 def _kind(file: SqlFile) -> str:
-    if file.kind == "raw":
+    if file.kind in ("query", "timeline"):
+        return file.kind
+    if file.kind == "raw" and file.name != EVENTS:
         return "raw view"
     return "shared step" if file.shared else "view"
 
 
-def _views(run: Run) -> list[Object]:
+def _views(run: Run, tables: Container[str]) -> list[Object]:
     return [
         Object(
             file.name,
             _kind(file),
             file.summary,
             file.columns,
-            file.create_view(),
+            file.create_view() if file.name != EVENTS else "-- each ev_ table, with UNION ALL",
             file,
         )
         for file in run.library.files.values()
-        if file.kind != "query" and not file.is_private()
+        if file.kind != "finding" and not file.is_private() and file.name not in tables
     ]
