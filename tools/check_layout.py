@@ -53,7 +53,8 @@ TOLD = re.compile(r"(?:Error|Notice|Check|Refusal|Phrase)$")
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
-SQL_FOLDERS = ("sql/views/", "sql/queries/", "sql/timelines/", "sql/findings/")
+SUBJECTS = ("sql/views/", "sql/warnings/")
+SQL_FOLDERS = (*SUBJECTS, "sql/queries/", "sql/timelines/", "sql/findings/")
 MAX_SUBJECT_LINES = 800  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
 # views that everything reads are the ground.
@@ -98,7 +99,7 @@ OLD_TAGS = {
     "better": "write @metric COLUMN lower: why",
 }
 TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
-OBJECT = re.compile(r"^--\s+@(?:view|query|timeline|finding)\s+(\w+)\s*$", re.MULTILINE)
+OBJECT = re.compile(r"^--\s+@(?:view|query|timeline|finding|warning)\s+(\w+)\s*$", re.MULTILINE)
 
 Finding = tuple[int, str, str]  # line, what, fix
 
@@ -287,7 +288,7 @@ def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
 def check_sql(path: str, text: str) -> Iterator[Finding]:
     objects = objects_of(text)
     names = list(objects)
-    if path.startswith("sql/views/"):
+    if path.startswith(SUBJECTS):
         yield from check_subject(text, names)
     elif names != [Path(path).stem]:
         what = f"defines {', '.join(names) or 'nothing'}"
@@ -332,7 +333,7 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     first = line_of(text, len(text) - len(text.lstrip()))
     if path.startswith("sql/timelines/"):  # whose other columns are always the same
         yield from check_arguments(first, tags, code)
-    else:
+    elif not path.startswith("sql/warnings/"):  # whose columns stand in their sentences
         yield from check_columns(first, tags, select)
     if path.startswith("sql/queries/"):
         if not re.search(r"\bORDER\s+BY\b", select.top):

@@ -11,13 +11,14 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 from wbscope.base.errors import QueryError
 from wbscope.library.adapters import sqlite_adapters
 from wbscope.library.catalog import Catalog, read_catalog
 from wbscope.library.compiled import Parsed, kept_or_read
-from wbscope.library.engine import PARAMS
+from wbscope.library.engine import PARAMS, WARNINGS
 from wbscope.library.profiles import Profile, read_profiles
 from wbscope.library.sqlfile import Column, SqlFile, broken_library, read_sql_file
 from wbscope.library.statements import Select
@@ -25,7 +26,7 @@ from wbscope.library.statements import Select
 __all__ = ["ENGINES", "Library", "load_library"]
 
 ENGINES = ("sqlite", "perfetto")
-_FOLDERS = ("views", "queries", "findings", "timelines")
+_FOLDERS = ("views", "queries", "findings", "timelines", "warnings")
 # What is asked, not built upon.
 _QUESTIONS = ("query", "finding")
 _CATALOG = "catalog/events.toml"
@@ -195,6 +196,7 @@ def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
         files[file.name] = file
     if not files:
         raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
+    _add_warnings(files)
     _check_needs(files)
     _inherit_columns(files)
     return files, read_profiles(root / _PROFILES)
@@ -227,6 +229,20 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
         circle = " -> ".join(error.args[1])
         first = files[error.args[1][0]]
         raise broken_library(first.path, f"needs itself: {circle}") from error
+
+
+def _add_warnings(files: dict[str, SqlFile]) -> None:
+    """Let wb_warning be the view of all warnings, those of every answer first."""
+    told = [(file, file.caution) for file in files.values() if file.caution is not None]
+    for file, _ in told:
+        del files[file.name]
+    if WARNINGS not in files:
+        return
+    view = files[WARNINGS]
+    told.sort(key=lambda one: one[1].scopes != ("*",))
+    selects = [view.select, *(caution.select(file.select) for file, caution in told)]
+    needs = dict.fromkeys(chain(view.needs, *(file.needs for file, _ in told)))
+    files[WARNINGS] = replace(view, select="\nUNION ALL\n".join(selects), needs=tuple(needs))
 
 
 def _inherit_columns(files: dict[str, SqlFile]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the header of a finding says besides its columns: sentence, evidence, advice."""
+"""What the header of a finding or a warning says: sentence, evidence, advice, scope."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from wbscope.library.template import Template, read_template
 
-__all__ = ["SEVERITIES", "Check", "Evidence", "Rule", "Setting", "Term", "read_rule"]
+__all__ = [
+    "SEVERITIES", "Caution", "Check", "Evidence", "Rule", "Setting", "Term", "read_caution",
+    "read_rule",
+]  # fmt: skip
 
 # From what has to be told first.
 SEVERITIES = ("severe", "warning", "note", "ok", "fact")
@@ -75,6 +78,45 @@ class Rule:
     now: tuple[Setting, ...]
     costs: Template | None
     expect: Template | None
+
+
+@dataclass(frozen=True)
+class Caution:
+    """What a warning says: of which queries, or `*`, under which stable name, in which words.
+
+    Holes are columns of its statement.
+    """
+
+    scopes: tuple[str, ...]
+    slug: Template
+    sentence: Template
+
+    def select(self, statement: str) -> str:
+        """The rows of wb_warning that it makes."""
+        about = f"{self.slug.sql('w')} AS slug,\n  {self.sentence.sql('w')} AS message"
+        if len(self.scopes) == 1:
+            return f"SELECT\n  '{self.scopes[0]}' AS scope,\n  {about}\nFROM (\n{statement}\n) AS w"
+        scopes = " UNION ALL ".join(f"SELECT '{scope}' AS scope" for scope in self.scopes)
+        # Scopes first: where none is asked for, the statement is not run.
+        source = f"({scopes}) AS q\nCROSS JOIN (\n{statement}\n) AS w"
+        return f"SELECT\n  q.scope,\n  {about}\nFROM {source}"
+
+
+def read_caution(name: str, tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Caution:
+    """From the tags of a header; the slug is the name without @slug.
+
+    Raises: ValueError with what is wrong.
+    """
+    slug = " ".join(tags.get("slug", [name.replace("_", "-")]))
+    scopes = tuple(word for word in re.split(r"[, ]+", " ".join(tags.get("scope", []))) if word)
+    sentence = " ".join(tags.get("sentence", []))
+    caution = Caution(scopes, read_template(slug), read_template(sentence))
+    if not scopes or not sentence:
+        raise ValueError("has no @scope or no @sentence")
+    for hole in (*caution.slug.names(), *caution.sentence.names()):
+        if hole not in columns:
+            raise ValueError(f"{{{hole}}} is no column")
+    return caution
 
 
 def read_rule(tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Rule:

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of the SQL library: objects, each a header of `-- @tag` lines and its statement.
 
-A query or a timeline has a file of its own. A file of views is a subject: what it is about, then
-the views, public ones first. A name that begins with _ is private: read in its own file only. One
-with @shared is a step, too, which several files read.
+A query or a timeline has a file of its own. A file of views or warnings is a subject: what it is
+about, then its objects, public ones first. A name that begins with _ is private: read in its own
+file only. One with @shared is a step, too, which several files read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Column, leading_names
-from wbscope.library.rule import Rule, read_rule
+from wbscope.library.rule import Caution, Rule, read_caution, read_rule
 from wbscope.library.statements import Select
 
 __all__ = [
@@ -30,10 +31,11 @@ __all__ = [
     "read_sql_file",
 ]
 
+_Said = TypeVar("_Said")
 _WINDOW = "window_start_ns"
 _RANGE = "range"
-KINDS = ("raw", "view", "query", "timeline", "finding")
-_SELECTS = ("query", "finding")  # the rest are views
+KINDS = ("raw", "view", "query", "timeline", "finding", "warning")
+_SELECTS = ("query", "finding", "warning")  # the rest are views
 DIRECTIONS = ("lower", "higher", "neutral")
 
 _OBJECT = re.compile(rf"--\s+@({'|'.join(KINDS)})\s+(\w+)\s*$")
@@ -168,6 +170,7 @@ class SqlFile:
     first: tuple[str, ...]
     drawing: Drawing
     rule: Rule | None
+    caution: Caution | None
 
     def sql(self) -> str:
         """The statement that it is."""
@@ -228,6 +231,7 @@ def empty_file(**facts: Any) -> SqlFile:
         "extra": False,
         "drawing": _NOT_DRAWN,
         "rule": None,
+        "caution": None,
     }
     return SqlFile(**(nothing | facts))
 
@@ -316,7 +320,8 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
         first=_named(place, tags, "first", columns),
         drawing=_drawing(place, tags),
-        rule=_rule(place, tags, columns) if kind == "finding" else None,
+        rule=_said(place, read_rule, tags, read.columns) if kind == "finding" else None,
+        caution=_said(place, read_caution, name, tags, read.columns) if kind == "warning" else None,
     )
 
 
@@ -437,9 +442,10 @@ def _named(
     return names
 
 
-def _rule(place: _Place, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> Rule:
+def _said(place: _Place, read: Callable[..., _Said], *words: object) -> _Said:
+    """What a header says in sentences."""
     try:
-        return read_rule(tags, [column.name for column in columns])
+        return read(*words)
     except ValueError as error:
         raise place.broken(str(error)) from error
 

@@ -22,7 +22,7 @@ _QUIET = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _JSON_ROWS = "json_each"  # a table of one value
 _READ = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)(?:\s+AS\s+(\w+))?")
 _CTE = re.compile(r"\b(\w+)(?:\s*\(([^()]*)\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
-_SELECTED = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?=\bFROM\b|\Z)", re.DOTALL)
+_SELECTED = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?=\bFROM\b|\bWHERE\b|\Z)", re.DOTALL)
 _COMPOUND = re.compile(r"\b(?:UNION|EXCEPT|INTERSECT)\b")
 _PLAIN = re.compile(r"(?:(\w+)\.)?(\w+)")
 

@@ -67,6 +67,15 @@ class Template:
                 return None
         return "".join(out)
 
+    def sql(self, alias: str) -> str:
+        """An expression for the text, of a row's columns as they are; NULL where it is None."""
+        texts = []
+        for is_optional, parts in self.pieces:
+            terms = [f"{alias}.{p.name}" if isinstance(p, Hole) else _literal(p) for p in parts]
+            text = "\n    || ".join(terms)
+            texts.append(f"coalesce({text}, '')" if is_optional else text)
+        return "\n    || ".join(texts)
+
     def names(self) -> list[str]:
         """The facts that it names."""
         return [p.name for _, parts in self.pieces for p in parts if isinstance(p, Hole)]
@@ -80,6 +89,10 @@ class Template:
             if isinstance(hole, Hole)
             and all(facts.get(p.name) is not None for p in parts if isinstance(p, Hole))
         ]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def read_template(text: str) -> Template:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,53 @@ def test_a_private_view_is_read_in_its_own_file_only(sql_dir: Path) -> None:
     assert load_library().closure(["a"]) == ["_step", "a"]
     (sql_dir / "views/b.sql").write_text(reader.format("b"))
     with pytest.raises(SetupError, match=r"b reads _step, which is private to a\.sql"):
+        load_library()
+
+
+WARNINGS = """\
+-- About tests.
+
+-- @warning  many_rows
+-- @scope    windows, run_summary
+-- @sentence {rows} rows aren't few[, not {some}]
+SELECT 3 AS rows, NULL AS some;
+
+-- @warning  any
+-- @slug     any-{kind}
+-- @scope    *
+-- @sentence always
+SELECT 'a' AS kind;
+"""
+
+
+def test_warnings_become_rows_of_one_view(sql_dir: Path) -> None:
+    """Those of every answer first."""
+    (sql_dir / "warnings").mkdir()
+    (sql_dir / "warnings/tests.sql").write_text(WARNINGS)
+    view = "-- @view wb_warning\nCREATE VIEW wb_warning AS\nSELECT '', '', '' WHERE 0;\n"
+    (sql_dir / "views/wb_warning.sql").write_text(view)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        rows = connection.execute(load_library().files["wb_warning"].select).fetchall()
+    assert rows == [
+        ("*", "any-a", "always"),
+        ("windows", "many-rows", "3 rows aren't few"),
+        ("run_summary", "many-rows", "3 rows aren't few"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("-- @scope    *\n", "", "any: has no @scope or no @sentence"),
+        ("-- @sentence always\n", "", "any: has no @scope or no @sentence"),
+        ("{rows}", "{row}", "many_rows: {row} is no column"),
+        ("any-{kind}", "{x}", "any: {x} is no column"),
+    ],
+)
+def test_a_broken_warning(sql_dir: Path, old: str, new: str, message: str) -> None:
+    (sql_dir / "warnings").mkdir()
+    (sql_dir / "warnings/tests.sql").write_text(WARNINGS.replace(old, new))
+    with pytest.raises(SetupError, match=re.escape(message)):
         load_library()
 
 
