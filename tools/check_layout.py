@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "analyzers"))
 
 from wbscope.library.library import load_library  # noqa: E402
 from wbscope.library.sqlfile import SqlFile, read_sql_file  # noqa: E402
-from wbscope.library.statements import Select  # noqa: E402
+from wbscope.library.statements import Select, read_macros  # noqa: E402
 
 # Where numbers that convert units may stand; the reason beside each debt.
 UNIT_HOMES = {
@@ -53,6 +53,7 @@ TOLD = re.compile(r"(?:Error|Notice|Check|Refusal|Phrase)$")
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
+MACROS = "sql/macros.sql"
 SUBJECTS = ("sql/views/", "sql/warnings/")
 SQL_FOLDERS = (*SUBJECTS, "sql/queries/", "sql/timelines/", "sql/findings/")
 MAX_SUBJECT_LINES = 800  # of a file of sql/views
@@ -454,6 +455,11 @@ def main() -> int:
             for line, what, fix in rule(path, text):
                 findings += 1
                 print(f"{path}:{line}: {what}; {fix}")
+    texts = "".join((ROOT / path).read_text() for path in files() if path.startswith(SQL_FOLDERS))
+    for macro in read_macros((ROOT / MACROS).read_text(encoding="utf-8")):
+        if f"{macro.name}!(" not in texts:
+            findings += 1
+            print(f"{MACROS}:1: nothing uses {macro.name}!; take it out")
     library = load_library(ROOT / "sql").files
     for path in files():
         if path.startswith(SQL_FOLDERS) and path.endswith(".sql"):

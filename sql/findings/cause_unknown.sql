@@ -70,7 +70,7 @@ SELECT
       1.0 * sum(c.accounted_bytes) * u.second_ns
         / nullif(max(c.ts) - min(c.ts), 0)
     FROM wb_throttle_cost AS c
-    WHERE c.bdi = t.bdi AND c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE c.bdi = t.bdi AND in_time!(c.ts, b)
   ) AS dirtied_bytes_per_s,
   CASE WHEN t.call_part_ns >= v.long_call_ns THEN t.call_part_ns END
     AS call_part_ns,

@@ -75,8 +75,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'cgroup_starves'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
   ),
   share AS (
     SELECT
@@ -115,8 +114,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.kind = 'throttle'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
       AND l.task_id IN (SELECT s.task_id FROM starved AS s)
     GROUP BY l.bdi, l.cgroup_ino
   ),

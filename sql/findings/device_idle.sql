@@ -82,8 +82,7 @@ WHERE t.finding = 'device_idle'
       WHERE l.kind = 'throttle'
         AND l.bdi = t.bdi
         AND l.cgroup_ino IS t.cgroup_ino
-        AND l.ts >= b.start_ts
-        AND l.ts < b.end_ts
+        AND in_time!(l.ts, b)
     )
   )
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

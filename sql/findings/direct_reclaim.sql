@@ -52,7 +52,7 @@ WITH
     SELECT coalesce(sum(l.dur), 0) AS dur
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.kind = 'throttle' AND in_time!(l.ts, b)
   ),
   -- Ten times the default helps kswapd; 3 % of a zone is much to keep free.
   scale AS (
@@ -76,8 +76,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'direct_reclaim'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
   ),
   beside AS (
     SELECT

@@ -43,16 +43,14 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'disk_reads'
       AND l.kind = 'blocked outside throttling'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
     GROUP BY l.bdi
   ),
   done AS MATERIALIZED (
     SELECT r.device, r.op, r.bytes, r.completed_ts - r.issued_ts AS took_ns
     FROM wb_block_request AS r
     CROSS JOIN wb_bounds AS b
-    WHERE r.issued_ts >= b.start_ts
-      AND r.issued_ts < b.end_ts
+    WHERE in_time!(r.issued_ts, b)
       AND r.completed_ts IS NOT NULL
       AND r.op IN ('read', 'write')
       AND r.device IN (SELECT t.bdi FROM total AS t)

@@ -49,7 +49,7 @@ WITH
     SELECT w.*
     FROM wb_failed_write AS w
     CROSS JOIN wb_bounds AS b
-    WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
+    WHERE in_time!(w.ts, b)
   ),
   summed AS (
     SELECT

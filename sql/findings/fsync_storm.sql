@@ -32,8 +32,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'fsync_storm'
       AND l.kind = 'fsync'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
     GROUP BY l.bdi
   )
 SELECT

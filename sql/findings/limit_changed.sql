@@ -51,7 +51,7 @@ WITH
     FROM wb_limit_change AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_units AS u
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
     GROUP BY b.first_ts, u.page_bytes
   )
 SELECT

@@ -24,7 +24,7 @@ WITH
     SELECT l.bdi, sum(l.dur) AS dur
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.kind = 'throttle' AND in_time!(l.ts, b)
     GROUP BY l.bdi
   )
 SELECT

@@ -46,7 +46,7 @@ WITH
       max(l.finding IS 'no_writeback' AND l.cause = 'strictlimit') AS is_strict
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.kind = 'throttle' AND in_time!(l.ts, b)
     GROUP BY l.bdi
   )
 SELECT

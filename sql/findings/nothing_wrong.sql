@@ -77,8 +77,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT 'flusher_waits_journal'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
     GROUP BY coalesce(l.call_seq, -l.wait_id)
   ),
   summed AS MATERIALIZED (

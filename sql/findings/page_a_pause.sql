@@ -38,7 +38,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
-    WHERE p.pause_ns > 0 AND p.ts >= b.start_ts AND p.ts < b.end_ts
+    WHERE p.pause_ns > 0 AND in_time!(p.ts, b)
     GROUP BY p.task_id, p.bdi
   ),
   chosen AS (
@@ -66,8 +66,7 @@ SELECT
     FROM wb_throttle_cost AS t
     WHERE t.task_id = c.task_id
       AND t.bdi = c.bdi
-      AND t.ts >= b.start_ts
-      AND t.ts < b.end_ts
+      AND in_time!(t.ts, b)
   ) AS dirtied_bytes,
   c.more
 FROM chosen AS c

@@ -25,8 +25,7 @@ SELECT
   d.changed_ts - b.first_ts AS changed_after_ns
 FROM wb_disk_rate AS d
 CROSS JOIN wb_bounds AS b
-WHERE d.changed_ts >= b.start_ts
-  AND d.changed_ts < b.end_ts
+WHERE in_time!(d.changed_ts, b)
   -- Once, of the one that is written to.
   AND d.bdi NOT IN (
     SELECT k.disk

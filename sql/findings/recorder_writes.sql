@@ -23,8 +23,7 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS v
 WHERE l.kind = 'throttle'
   AND l.comm IN ('trace-cmd', 'wbscope')
-  AND l.ts >= b.start_ts
-  AND l.ts < b.end_ts
+  AND in_time!(l.ts, b)
 GROUP BY v.loss_least_ns
 HAVING sum(l.dur) >= v.loss_least_ns
 ORDER BY cost_task_ns DESC;

@@ -68,8 +68,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'slow_bdi_starves'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
   ),
   share AS (
     SELECT
@@ -106,8 +105,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.kind = 'throttle'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
       AND l.task_id IN (SELECT s.task_id FROM starved AS s)
     GROUP BY l.bdi
   )

@@ -114,8 +114,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'small_memcg_limit'
       AND l.kind = 'throttle'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
     GROUP BY l.bdi, l.cgroup_ino
   ),
   -- A file that says max has no number. memory.current has one always.

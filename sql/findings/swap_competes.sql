@@ -40,8 +40,7 @@ SELECT
         AND l.task_id NOT IN (
           SELECT h.task_id FROM wb_throttle_cost AS h
         )
-        AND l.ts >= b.start_ts
-        AND l.ts < b.end_ts
+        AND in_time!(l.ts, b)
     )
       THEN 'severe'
     ELSE 'warning'

@@ -83,7 +83,7 @@ WITH
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     JOIN wb_sync_wait AS w ON w.wait_id = l.wait_id
-    WHERE l.finding = 'many_seconds' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.finding = 'many_seconds' AND in_time!(l.ts, b)
     GROUP BY l.bdi
   ),
   -- Whichever disk was waited for: any writes it in so short a time.

@@ -39,8 +39,7 @@ CROSS JOIN wb_watched AS w
 CROSS JOIN wb_rule AS v
 WHERE l.finding IS NULL
   AND l.kind = 'blocked outside throttling'
-  AND l.ts >= b.start_ts
-  AND l.ts < b.end_ts
+  AND in_time!(l.ts, b)
 GROUP BY v.long_call_ns
 HAVING sum(l.dur) >= v.long_call_ns
 ORDER BY cost_task_ns DESC;

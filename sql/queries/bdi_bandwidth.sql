@@ -30,8 +30,7 @@ WITH
     FROM wb_bandwidth AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE r.ts >= b.start_ts
-      AND r.ts < b.end_ts
+    WHERE in_time!(r.ts, b)
       AND (p.bdi IS NULL OR r.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   )

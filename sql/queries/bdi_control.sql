@@ -62,8 +62,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.is_step = 1
-      AND t.ts >= b.start_ts
-      AND t.ts < b.end_ts
+      AND in_time!(t.ts, b)
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
   ),
@@ -110,8 +109,7 @@ WITH
     FROM wb_bandwidth AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE r.ts >= b.start_ts
-      AND r.ts < b.end_ts
+    WHERE in_time!(r.ts, b)
       AND (p.bdi IS NULL OR r.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   ),

@@ -51,7 +51,7 @@ WITH
         ) AS innocent_ratio
     FROM wb_pool_own AS c
     CROSS JOIN wb_bounds AS b
-    WHERE c.pool_bytes IS NOT NULL AND c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE c.pool_bytes IS NOT NULL AND in_time!(c.ts, b)
     GROUP BY c.task_id, c.bdi, c.cgroup_ino
   ),
   writer AS (

@@ -58,8 +58,7 @@ WITH
     FROM wb_block_request AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE r.issued_ts >= b.start_ts
-      AND r.issued_ts < b.end_ts
+    WHERE in_time!(r.issued_ts, b)
       AND (
         p.bdi IS NULL
         OR r.device IN (SELECT a.device FROM wb_device_asked AS a)

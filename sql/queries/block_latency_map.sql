@@ -34,8 +34,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE r.completed_ts IS NOT NULL
-      AND r.issued_ts >= b.start_ts
-      AND r.issued_ts < b.end_ts
+      AND in_time!(r.issued_ts, b)
       AND (
         p.bdi IS NULL
         OR r.device IN (SELECT a.device FROM wb_device_asked AS a)

@@ -31,11 +31,9 @@ WITH
     FROM wb_blocked AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
-    JOIN wb_task AS t
-      ON t.tid = s.tid AND s.seq >= t.from_seq AND s.seq < t.until_seq
+    JOIN wb_task AS t ON task_of!(t, s)
     WHERE s.end_ts - s.ts >= v.call_least_ns
-      AND s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+      AND in_time!(s.ts, b)
     GROUP BY t.task_id, t.tid, t.comm
   ),
   unknown AS (
@@ -44,8 +42,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE w.kind = 'blocked outside throttling'
       AND w.basis = 'sched'
-      AND w.ts >= b.start_ts
-      AND w.ts < b.end_ts
+      AND in_time!(w.ts, b)
     GROUP BY w.task_id
   )
 SELECT

@@ -33,8 +33,7 @@ SELECT
 FROM wb_completion_wait AS w
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
-WHERE w.ts >= b.start_ts
-  AND w.ts < b.end_ts
+WHERE in_time!(w.ts, b)
   AND (p.bdi IS NULL OR w.bdi = p.bdi)
   AND (p.tid IS NULL OR w.tid = p.tid)
   AND (p.comm_glob IS NULL OR w.comm GLOB p.comm_glob)

@@ -67,8 +67,7 @@ WITH
     CROSS JOIN wb_params AS p
     LEFT JOIN wb_task AS t
       ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
-    WHERE c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
       AND (p.tid IS NULL OR c.tid = p.tid)
       AND (
         p.comm_glob IS NULL

@@ -35,7 +35,7 @@ WITH
         (
           SELECT k.comm
           FROM wb_task AS k
-          WHERE k.tid = w.tid AND w.seq >= k.from_seq AND w.seq < k.until_seq
+          WHERE task_of!(k, w)
         ),
         'tid ' || w.tid
       ) AS comm
@@ -59,8 +59,7 @@ FROM named AS n
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 CROSS JOIN wb_units AS u
-WHERE n.ts >= b.start_ts
-  AND n.ts < b.end_ts
+WHERE in_time!(n.ts, b)
   AND (p.bdi IS NULL OR n.bdi = p.bdi)
   AND (p.tid IS NULL OR n.tid = p.tid)
   AND (p.comm_glob IS NULL OR n.comm GLOB p.comm_glob)

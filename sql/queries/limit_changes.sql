@@ -34,5 +34,5 @@ FROM wb_limit_change AS c
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_limit_drain AS d ON d.seq = c.seq
-WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+WHERE in_time!(c.ts, b)
 ORDER BY c.ts, c.seq;

@@ -20,8 +20,7 @@ WITH
     CROSS JOIN wb_params AS p
     JOIN wb_task AS t ON t.task_id = c.task_id
     WHERE c.pause_ns > 0
-      AND c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+      AND in_time!(c.ts, b)
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.tid IS NULL OR c.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)

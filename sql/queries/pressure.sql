@@ -25,15 +25,12 @@
 WITH
   placed AS (
     SELECT
-      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
-        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
-          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      window_start!(s.ts, b, p) AS window_start_ns,
       s.*
     FROM wb_pressure_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
-      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
+    WHERE in_range!(s.ts, p)
   )
 SELECT
   s.window_start_ns,

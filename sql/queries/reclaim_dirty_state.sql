@@ -246,8 +246,7 @@ WITH
       'printk'
     FROM raw_reclaim AS k
     CROSS JOIN wb_units AS u
-    LEFT JOIN wb_task AS t
-      ON t.tid = k.tid AND k.seq >= t.from_seq AND k.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, k)
   )
 SELECT
   d.ts,
@@ -287,8 +286,7 @@ SELECT
 FROM state AS d
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
-WHERE d.ts >= b.start_ts
-  AND d.ts < b.end_ts
+WHERE in_time!(d.ts, b)
   AND (p.tid IS NULL OR d.tid = p.tid)
   AND (p.comm_glob IS NULL OR d.comm GLOB p.comm_glob)
 ORDER BY d.ts, d.seq, d.zone, d.kind;

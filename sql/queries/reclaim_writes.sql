@@ -49,7 +49,7 @@ WITH
       sum(r.pages_count) AS told_pages_count
     FROM reclaim_write AS r
     CROSS JOIN wb_bounds AS b
-    WHERE r.ts >= b.start_ts AND r.ts < b.end_ts
+    WHERE in_time!(r.ts, b)
     GROUP BY r.node, r.zone, r.kind, r.reclaimer, r.basis
   ),
   summed AS (

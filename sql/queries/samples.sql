@@ -40,8 +40,7 @@ WITH
     FROM wb_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
-      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
+    WHERE in_range!(s.ts, p)
   ),
   summed AS (
     SELECT

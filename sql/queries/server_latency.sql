@@ -50,8 +50,7 @@ WITH
     FROM wb_server_request AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE r.ts >= b.start_ts
-      AND r.ts < b.end_ts
+    WHERE in_time!(r.ts, b)
       AND (p.bdi IS NULL OR r.device = p.bdi)
   ),
   ranked AS (
@@ -72,8 +71,7 @@ WITH
     FROM raw_rpc_stats_latency AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_units AS u
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE in_time!(s.ts, b)
       AND s.progname GLOB 'nfs*'
     GROUP BY s.procname
   )

@@ -71,8 +71,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN wb_stall AS s ON s.wait_id = l.wait_id
-    WHERE l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+    WHERE in_time!(l.ts, b)
       AND (p.bdi IS NULL OR l.bdi = p.bdi)
       AND (p.tid IS NULL OR l.tid = p.tid)
       AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)

@@ -52,8 +52,7 @@ WITH
     FROM wb_stall AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE in_time!(s.ts, b)
       AND (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.tid IS NULL OR s.tid = p.tid)
       AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)

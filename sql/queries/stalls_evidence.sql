@@ -61,8 +61,7 @@ WITH
     FROM wb_stall AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE in_time!(s.ts, b)
       AND (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.tid IS NULL OR s.tid = p.tid)
       AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
@@ -175,10 +174,10 @@ WITH
     WHERE s.journal_ratio > 0 AND s.bdi IS NOT NULL
     UNION ALL
     SELECT
-      coalesce(n.bdi, j.dev_major || ':' || j.dev_minor), j.ts, 0, NULL, j.seq
+      coalesce(n.bdi, device!(j)), j.ts, 0, NULL, j.seq
     FROM raw_jbd2_run_stats AS j
     LEFT JOIN wb_partition AS n
-      ON n.partition = j.dev_major || ':' || j.dev_minor
+      ON n.partition = device!(j)
   ),
   last_commit AS (
     SELECT

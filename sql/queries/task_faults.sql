@@ -98,8 +98,7 @@ WITH
     CROSS JOIN wb_params AS p
     LEFT JOIN wb_task AS t
       ON t.tid = d.tid AND d.ts >= t.from_ts AND d.ts < t.until_ts
-    WHERE d.ts >= b.start_ts
-      AND d.ts < b.end_ts
+    WHERE in_time!(d.ts, b)
       AND (p.tid IS NULL OR d.tid = p.tid)
       AND (
         p.comm_glob IS NULL

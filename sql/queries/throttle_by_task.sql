@@ -66,8 +66,7 @@ WITH
     JOIN wb_task AS t
       ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
     WHERE (c.fd IS NULL OR c.fd <> 2)
-      AND c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+      AND in_time!(c.ts, b)
     GROUP BY t.task_id
   ),
   counted AS (
@@ -92,7 +91,7 @@ WITH
       c.accounted_bytes
     FROM wb_throttle_cost AS c
     CROSS JOIN wb_bounds AS b
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
   ),
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (

@@ -61,8 +61,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN counted AS k ON k.task_id = c.task_id
-    WHERE c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)
   ),

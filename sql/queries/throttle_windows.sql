@@ -105,8 +105,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.accounted_bytes > 0
-      AND t.ts >= b.start_ts
-      AND t.ts < b.end_ts
+      AND in_time!(t.ts, b)
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
   ),

@@ -36,8 +36,7 @@ WITH
     FROM wb_block_done AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
       AND (
         p.bdi IS NULL
         OR c.device IN (SELECT a.device FROM wb_device_asked AS a)

@@ -32,8 +32,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE c.op = 'write'
-      AND c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+      AND in_time!(c.ts, b)
       AND (
         p.bdi IS NULL
         OR c.device IN (SELECT a.device FROM wb_device_asked AS a)

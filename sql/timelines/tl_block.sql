@@ -62,8 +62,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_device AS d ON d.bdi = q.device
     LEFT JOIN arrow AS a ON a.seq = q.seq
-    LEFT JOIN wb_task AS t
-      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, q)
   )
 SELECT
   r.ts,

@@ -20,7 +20,7 @@ WITH
     FROM wb_block_done AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE in_time!(c.ts, b)
     UNION ALL
     -- Also windows in which a disk did nothing.
     SELECT w.window_index, d.device, 0, 0

@@ -57,8 +57,7 @@ WITH
       t.comm
     FROM wb_work AS w
     LEFT JOIN wb_device AS d ON d.bdi = w.bdi
-    LEFT JOIN wb_task AS t
-      ON t.tid = w.tid AND w.seq >= t.from_seq AND w.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, w)
   )
 SELECT
   i.started_ts AS ts,

@@ -105,8 +105,7 @@ WITH
     FROM _pool_own AS p
     CROSS JOIN wb_bounds AS b
     WHERE p.pool_bytes IS NOT NULL
-      AND p.ts >= b.start_ts
-      AND p.ts < b.end_ts
+      AND in_time!(p.ts, b)
   ),
   victim AS MATERIALIZED (
     SELECT
@@ -367,7 +366,7 @@ WITH
     FROM _pool_sample AS p
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS q
-    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+    WHERE in_time!(p.ts, b)
     GROUP BY 1, p.wb_id
   ),
   -- A window without a sample goes by the last one, if that is not too old.

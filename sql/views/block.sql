@@ -92,7 +92,7 @@ SELECT
   (p.until_seq IS NOT NULL AND p.next_nr_sector IS NULL)
     OR NOT EXISTS (SELECT 1 FROM raw_lost_events) AS is_known,
   p.tid,
-  p.dev_major || ':' || p.dev_minor AS device,
+  device!(p) AS device,
   p.sector,
   p.rwbs,
   p.op,
@@ -130,7 +130,7 @@ WITH
   ),
   begun AS (
     SELECT
-      u.dev_major || ':' || u.dev_minor AS device,
+      device!(u) AS device,
       u.op,
       u.ts,
       u.nr_sector,
@@ -281,7 +281,7 @@ GROUP BY s.device;
 CREATE VIEW wb_block_done AS
 SELECT
   c.ts,
-  c.dev_major || ':' || c.dev_minor AS device,
+  device!(c) AS device,
   c.op,
   c.nr_sector * u.sector_bytes AS bytes
 FROM raw_block_rq_complete AS c
@@ -365,7 +365,7 @@ WITH
   -- Where a request was queued, or issued and not completed, one may have
   -- several events.
   several AS (
-    SELECT i.dev_major || ':' || i.dev_minor AS device, i.sector
+    SELECT device!(i) AS device, i.sector
     FROM raw_block_rq_insert AS i
     UNION
     SELECT r.device, r.sector
@@ -377,7 +377,7 @@ WITH
       i.seq,
       i.ts,
       i.tid,
-      i.dev_major || ':' || i.dev_minor AS device,
+      device!(i) AS device,
       i.sector,
       i.rwbs,
       i.op,
@@ -407,7 +407,7 @@ WITH
       c.seq,
       c.ts,
       c.tid,
-      c.dev_major || ':' || c.dev_minor,
+      device!(c),
       c.sector,
       c.rwbs,
       c.op,
@@ -554,13 +554,13 @@ CREATE VIEW wb_busy AS
 WITH
   commits AS (
     SELECT
-      c.dev_major || ':' || c.dev_minor AS journal,
+      device!(c) AS journal,
       c.seq,
       c.ts,
       0 AS is_end
     FROM raw_jbd2_start_commit AS c
     UNION ALL
-    SELECT c.dev_major || ':' || c.dev_minor, c.seq, c.ts, 1
+    SELECT device!(c), c.seq, c.ts, 1
     FROM raw_jbd2_end_commit AS c
   ),
   commit_pair AS (

@@ -179,7 +179,7 @@ WITH
           AND coalesce(p.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
         )
       )
-    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+    WHERE in_time!(p.ts, b)
     GROUP BY w.task_id, w.bdi, coalesce(w.cgroup_ino, 0)
   ),
   -- The thread's account has no times, so it is of the whole run only.
@@ -215,8 +215,7 @@ WITH
     JOIN wb_write_call AS c
       ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
     WHERE (c.fd IS NULL OR c.fd <> 2)
-      AND c.ts >= b.start_ts
-      AND c.ts < b.end_ts
+      AND in_time!(c.ts, b)
     GROUP BY k.tid, k.task_id
   ),
   -- A thread is charged under one name what it wrote under another, and also
@@ -416,7 +415,7 @@ SELECT
   max(t.sleep_ts + t.slept_ns) AS slept_until_ts
 FROM wb_throttle_cost AS t
 CROSS JOIN wb_bounds AS b
-WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+WHERE in_time!(t.ts, b)
 GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
 
 -- @view     _dirtied_machine
@@ -500,9 +499,8 @@ WITH
     CROSS JOIN raw_global_dirty_state AS g
     CROSS JOIN wb_params AS p
     CROSS JOIN dirtier AS d
-      ON d.tid = g.tid AND g.seq >= d.from_seq AND g.seq < d.until_seq
-    WHERE (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
-      AND (p.t1_ns IS NULL OR g.ts < p.t1_ns)
+      ON task_of!(d, g)
+    WHERE in_range!(g.ts, p)
     GROUP BY d.task_id, d.tid
   ),
   -- Most look again within a few records. Of the others, with many tasks, one

@@ -31,7 +31,7 @@ JOIN wb_probe_call AS p
   AND p.seq < k.until_seq
   AND p.bdi = d.bdi
   AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
-WHERE d.basis = 'probe' AND p.ts >= b.start_ts AND p.ts < b.end_ts
+WHERE d.basis = 'probe' AND in_time!(p.ts, b)
 UNION ALL
 SELECT
   (t.ts - b.start_ts) / q.window_ns,
@@ -58,8 +58,7 @@ JOIN wb_task_dirtied AS d
   AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
   AND d.basis <> 'probe'
 WHERE t.accounted_bytes > 0
-  AND t.ts >= b.start_ts
-  AND t.ts < b.end_ts
+  AND in_time!(t.ts, b)
 UNION ALL
 SELECT
   c.window_index,
@@ -159,8 +158,8 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     CROSS JOIN dirtier AS d
-      ON d.tid = s.tid AND s.seq >= d.from_seq AND s.seq < d.until_seq
-    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+      ON task_of!(d, s)
+    WHERE in_time!(s.ts, b)
     GROUP BY 1, d.task_id
   )
 SELECT

@@ -40,7 +40,7 @@ WITH
       s.dirty_bytes > s.thresh_bytes AS is_above_thresh
     FROM _domain_state AS s
     CROSS JOIN wb_bounds AS b
-    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+    WHERE in_time!(s.ts, b)
   ),
   -- The machine's of a stock kernel, millions of them as a rule.
   edge AS (

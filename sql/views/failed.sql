@@ -64,7 +64,7 @@ WITH
     SELECT
       CASE WHEN min(m.s_dev) = max(m.s_dev) THEN min(m.s_dev) END AS device
     FROM (
-      SELECT m.dev_major || ':' || m.dev_minor AS s_dev
+      SELECT device!(m) AS s_dev
       FROM raw_filemap_set_wb_err AS m
     ) AS m
   ),
@@ -74,7 +74,7 @@ WITH
       c.ts,
       'request' AS kind,
       c.rwbs AS what,
-      c.dev_major || ':' || c.dev_minor AS bdi,
+      device!(c) AS bdi,
       NULL AS tid,
       -c.error AS errno,
       c.nr_sector * u.sector_bytes AS bytes
@@ -88,7 +88,7 @@ WITH
       m.ts,
       'file',
       'ino ' || m.i_ino,
-      m.dev_major || ':' || m.dev_minor,
+      device!(m),
       NULL,
       m.errseq & 4095,
       NULL
@@ -119,8 +119,7 @@ SELECT
 FROM failed AS f
 JOIN code AS e ON e.errno = f.errno
 LEFT JOIN wb_partition AS n ON n.partition = f.bdi
-LEFT JOIN wb_task AS t
-  ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq;
+LEFT JOIN wb_task AS t ON task_of!(t, f);
 
 -- @view     wb_failed_sync
 -- @shared
@@ -174,7 +173,7 @@ WITH
     UNION ALL
     SELECT
       x.seq, x.ts, x.tid, 'ext4_sync_file', x.ret,
-      x.dev_major || ':' || x.dev_minor
+      device!(x)
     FROM raw_ext4_sync_file_exit AS x
     WHERE x.ret < 0
   ),

@@ -96,7 +96,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     LEFT JOIN _loss_call AS o
       ON o.call_seq = l.call_seq AND o.finding = l.finding
-    WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
   ),
   per_task AS (
     SELECT
@@ -261,8 +261,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_device_pace AS k ON k.bdi = l.bdi
     WHERE l.finding IS NOT 'flusher_waits_journal'
-      AND l.ts >= b.start_ts
-      AND l.ts < b.end_ts
+      AND in_time!(l.ts, b)
     GROUP BY l.task_id, l.bdi
   ),
   summed AS (
@@ -306,7 +305,7 @@ WITH
     SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.call_seq IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.call_seq IS NOT NULL AND in_time!(l.ts, b)
     GROUP BY l.call_seq, l.finding
   ),
   call AS (
@@ -359,7 +358,7 @@ WITH
     FROM wb_throttle_told AS t
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     CROSS JOIN wb_task AS k
-      ON k.tid = t.tid AND t.seq >= k.from_seq AND t.seq < k.until_seq
+      ON task_of!(k, t)
     WHERE t.is_step = 1 AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
       -- Nothing is read where nobody asks.
       AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')

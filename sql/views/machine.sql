@@ -142,9 +142,9 @@ SELECT DISTINCT b.bdi, b.disk
 FROM below AS b
 WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
   AND b.bdi NOT IN (
-    SELECT i.dev_major || ':' || i.dev_minor FROM raw_block_rq_issue AS i
+    SELECT device!(i) FROM raw_block_rq_issue AS i
     UNION
-    SELECT c.dev_major || ':' || c.dev_minor FROM raw_block_rq_complete AS c
+    SELECT device!(c) FROM raw_block_rq_complete AS c
   );
 
 -- @view     wb_stack_own
@@ -418,8 +418,7 @@ WITH
                 FROM wb_bdi_sample AS s
                 CROSS JOIN wb_params AS p
                 WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
-                  AND (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
-                  AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
+                  AND in_range!(s.ts, p)
               ),
               0
             )

@@ -263,7 +263,7 @@ CREATE VIEW _outside_journal AS
 WITH
   request AS (
     SELECT
-      i.dev_major || ':' || i.dev_minor AS device,
+      device!(i) AS device,
       i.ts,
       min(c.ts) AS end_ts
     FROM raw_block_rq_issue AS i

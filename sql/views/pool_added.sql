@@ -63,7 +63,7 @@ WITH RECURSIVE
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS q
     WHERE s.pool_bytes IS NOT NULL
-      AND s.ts >= b.start_ts AND s.ts < b.end_ts
+      AND in_time!(s.ts, b)
     GROUP BY s.task_id, s.bdi, s.cgroup_ino, 4
   ),
   total AS (

@@ -61,9 +61,8 @@ WITH
       END AS dur
     FROM paired AS p
     CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS t
-      ON t.tid = p.tid AND p.seq >= t.from_seq AND p.seq < t.until_seq
-    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+    JOIN wb_task AS t ON task_of!(t, p)
+    WHERE in_time!(p.ts, b)
   )
 SELECT
   t.task_id,

@@ -165,8 +165,7 @@ WITH
       i.memcg_seq,
       i.kswapd_seq
     FROM inside AS i
-    LEFT JOIN wb_task AS t
-      ON t.tid = i.tid AND i.seq >= t.from_seq AND i.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, i)
     LEFT JOIN proactive AS a ON a.memcg_seq = i.memcg_seq
     LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
       ON k.tid = i.tid
@@ -399,7 +398,7 @@ SELECT
     WHEN 3 THEN 'kept'
   END AS outcome,
   y.nr_pages AS pages_count,
-  CASE WHEN y.ino <> 0 THEN y.dev_major || ':' || y.dev_minor END AS device,
+  CASE WHEN y.ino <> 0 THEN device!(y) END AS device,
   nullif(y.ino, 0) AS ino,
   y.priority AS priority_count,
   (y.z_inactive_file + y.z_inactive_anon) * u.page_bytes AS zone_inactive_bytes,
@@ -516,8 +515,7 @@ SELECT
 FROM cycle AS c
 CROSS JOIN wb_bounds AS b
 LEFT JOIN done AS d ON d.cycle_seq = c.seq
-LEFT JOIN wb_task AS t
-  ON t.tid = c.tid AND c.seq >= t.from_seq AND c.seq < t.until_seq;
+LEFT JOIN wb_task AS t ON task_of!(t, c);
 
 -- @view     wb_reclaim_met
 -- @shared

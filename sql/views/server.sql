@@ -34,7 +34,7 @@ WITH
       w.ts,
       w.tid,
       'nfs' AS protocol,
-      w.dev_major || ':' || w.dev_minor AS device,
+      device!(w) AS device,
       'WRITE' AS op,
       w.fileid AS key_1,
       w."offset" AS key_2,
@@ -48,7 +48,7 @@ WITH
       d.ts,
       d.tid,
       'nfs',
-      d.dev_major || ':' || d.dev_minor,
+      device!(d),
       'WRITE',
       d.fileid,
       d."offset",
@@ -62,7 +62,7 @@ WITH
       c.ts,
       c.tid,
       'nfs',
-      c.dev_major || ':' || c.dev_minor,
+      device!(c),
       'COMMIT',
       c.fileid,
       c."offset",
@@ -76,7 +76,7 @@ WITH
       e.ts,
       e.tid,
       'nfs',
-      e.dev_major || ':' || e.dev_minor,
+      device!(e),
       'COMMIT',
       e.fileid,
       e."offset",
@@ -90,7 +90,7 @@ WITH
       s.ts,
       s.tid,
       'fuse',
-      s.dev_major || ':' || s.dev_minor
+      device!(s)
         || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
       CASE s.opcode
         WHEN 1 THEN 'LOOKUP'
@@ -129,7 +129,7 @@ WITH
       a.ts,
       a.tid,
       'fuse',
-      a.dev_major || ':' || a.dev_minor
+      device!(a)
         || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
       NULL,
       a.req,
@@ -252,8 +252,7 @@ SELECT
   v.device,
   CASE WHEN v.end_ts IS NULL THEN 'end' END AS cut
 FROM wb_server_request AS v
-LEFT JOIN wb_task AS t
-  ON t.tid = v.tid AND v.seq >= t.from_seq AND v.seq < t.until_seq
+LEFT JOIN wb_task AS t ON task_of!(t, v)
 WHERE v.protocol = 'fuse'
   AND v.op NOT IN ('RELEASE', 'INIT')
   AND v.tid NOT IN (
@@ -284,14 +283,14 @@ SELECT
   e.tid,
   'nfs_fsync' AS what,
   0 AS is_end,
-  e.dev_major || ':' || e.dev_minor AS device
+  device!(e) AS device
 FROM raw_nfs_fsync_enter AS e
 UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_fsync', 1, e.dev_major || ':' || e.dev_minor
+SELECT e.seq, e.ts, e.tid, 'nfs_fsync', 1, device!(e)
 FROM raw_nfs_fsync_exit AS e
 UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 0, e.dev_major || ':' || e.dev_minor
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 0, device!(e)
 FROM raw_nfs_writeback_inode_enter AS e
 UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, e.dev_major || ':' || e.dev_minor
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, device!(e)
 FROM raw_nfs_writeback_inode_exit AS e;

@@ -34,7 +34,7 @@ SELECT
     (
       SELECT k.comm
       FROM wb_task AS k
-      WHERE k.tid = r.tid AND r.seq >= k.from_seq AND r.seq < k.until_seq
+      WHERE task_of!(k, r)
     ),
     'tid ' || r.tid
   ) AS comm,
@@ -43,7 +43,7 @@ SELECT
     (
       SELECT k.task_id
       FROM wb_task AS k
-      WHERE k.tid = r.tid AND r.seq >= k.from_seq AND r.seq < k.until_seq
+      WHERE task_of!(k, r)
     )
   ) AS task_id,
   r.bdi,
@@ -469,8 +469,7 @@ SELECT
   END AS accounted_bytes
 FROM slept AS m
 LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
-LEFT JOIN wb_task AS k
-  ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
+LEFT JOIN wb_task AS k ON task_of!(k, m);
 
 -- @view     _throttle_charge
 -- @summary  What each balance_dirty_pages event that did something cost its
@@ -530,8 +529,7 @@ SELECT
 FROM wb_units AS u
 CROSS JOIN _throttle_step AS n
 LEFT JOIN wb_cgroup AS g ON g.path = n.cgroup_path
-LEFT JOIN wb_task AS k
-  ON k.tid = n.tid AND n.seq >= k.from_seq AND n.seq < k.until_seq
+LEFT JOIN wb_task AS k ON task_of!(k, n)
 WHERE n.pause <= 0 OR n.pause IS NULL;
 
 -- @view     _throttle_step

@@ -313,8 +313,7 @@ SELECT
 FROM followed AS f
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
-LEFT JOIN wb_task AS t
-  ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq
+LEFT JOIN wb_task AS t ON task_of!(t, f)
 WHERE f.is_wait = 1;
 
 -- @view     wb_told_rate

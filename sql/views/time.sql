@@ -122,7 +122,7 @@ SELECT
 FROM raw_lost_events AS l
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
-WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
+WHERE in_time!(l.ts, b)
 GROUP BY 1;
 
 -- @view     wb_window_seq

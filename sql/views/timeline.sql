@@ -518,4 +518,4 @@ SELECT
 FROM chosen AS c
 CROSS JOIN wb_throttle AS t ON t.seq = c.seq
 LEFT JOIN wb_task_label AS k
-  ON k.tid = t.tid AND t.seq >= k.from_seq AND t.seq < k.until_seq;
+  ON task_of!(k, t);

@@ -186,7 +186,7 @@ WITH
       ) AS file_writes
     FROM reclaim_work AS w
     CROSS JOIN wb_bounds AS b
-    WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
+    WHERE in_time!(w.ts, b)
     GROUP BY w.reclaimer
   ),
   kinds AS (

@@ -85,12 +85,12 @@ WITH
       'journal',
       'jbd2_lock_buffer_stall',
       j.stall_ms * u.ms_ns,
-      coalesce(n.bdi, j.dev_major || ':' || j.dev_minor),
+      coalesce(n.bdi, device!(j)),
       NULL
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
     LEFT JOIN wb_partition AS n
-      ON n.partition = j.dev_major || ':' || j.dev_minor
+      ON n.partition = device!(j)
   ),
   -- Events before a sleep whose end no event of their own tells.
   announced AS (
@@ -104,10 +104,10 @@ WITH
     FROM raw_folio_wait_writeback AS f
     UNION ALL
     SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
-      coalesce(n.bdi, x.dev_major || ':' || x.dev_minor)
+      coalesce(n.bdi, device!(x))
     FROM raw_xfs_log_cil_wait AS x
     LEFT JOIN wb_partition AS n
-      ON n.partition = x.dev_major || ':' || x.dev_minor
+      ON n.partition = device!(x)
   ),
   spans AS (
     SELECT
@@ -292,8 +292,7 @@ WITH
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN watched AS w ON w.tid = q.tid
-    LEFT JOIN wb_task AS t
-      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, q)
     -- Idle CPUs and workers issue requests of others.
     WHERE q.is_sync = 1
       AND w.tid IS NULL
@@ -387,10 +386,7 @@ WITH
       e.reason
     FROM ended AS e
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_task AS t
-      ON t.tid = e.tid
-      AND e.seq >= t.from_seq
-      AND e.seq < t.until_seq
+    LEFT JOIN wb_task AS t ON task_of!(t, e)
     WHERE e.kind IS NOT NULL
   ),
   reached AS (
@@ -651,19 +647,19 @@ WITH
     FROM raw_writeback_balance_dirty_pages_woken AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
-      e.dev_major || ':' || e.dev_minor
+      device!(e)
     FROM raw_xfs_log_grant_sleep AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
-      e.dev_major || ':' || e.dev_minor
+      device!(e)
     FROM raw_xfs_log_grant_wake AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 0,
-      e.dev_major || ':' || e.dev_minor
+      device!(e)
     FROM raw_ext4_sync_file_enter AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
-      e.dev_major || ':' || e.dev_minor
+      device!(e)
     FROM raw_ext4_sync_file_exit AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device

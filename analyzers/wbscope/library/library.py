@@ -21,7 +21,7 @@ from wbscope.library.compiled import Parsed, kept_or_read
 from wbscope.library.engine import PARAMS, WARNINGS
 from wbscope.library.profiles import Profile, read_profiles
 from wbscope.library.sqlfile import Column, SqlFile, broken_library, read_sql_file
-from wbscope.library.statements import Select
+from wbscope.library.statements import Macro, Select, read_macros
 
 __all__ = ["ENGINES", "Library", "load_library"]
 
@@ -29,6 +29,7 @@ ENGINES = ("sqlite", "perfetto")
 _FOLDERS = ("views", "queries", "findings", "timelines", "warnings")
 # What is asked, not built upon.
 _QUESTIONS = ("query", "finding")
+_CALL = re.compile(r"\b\w+!(?=\()")
 _CATALOG = "catalog/events.toml"
 _PROFILES = "catalog/profiles.toml"
 
@@ -185,9 +186,10 @@ def load_library(
 def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
     catalog = root / _CATALOG
     found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
+    macros = _macros(root / "macros.sql")
     for part in (f"adapters/{engine}", *_FOLDERS):
         for path in sorted((root / part).glob("*.sql")):
-            found += read_sql_file(path)
+            found += [_expanded(file, macros) for file in read_sql_file(path)]
     files: dict[str, SqlFile] = {}
     for file in found:
         if file.name in files:
@@ -200,6 +202,22 @@ def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
     _check_needs(files)
     _inherit_columns(files)
     return files, read_profiles(root / _PROFILES)
+
+
+def _macros(path: Path) -> list[Macro]:
+    return read_macros(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def _expanded(file: SqlFile, macros: Iterable[Macro]) -> SqlFile:
+    select = file.select
+    try:
+        for macro in macros:
+            select = macro.expand(select)
+    except ValueError as error:
+        raise broken_library(file.path, f"{file.name}: {error}") from error
+    if left := _CALL.search(select):
+        raise broken_library(file.path, f"{file.name}: {left[0]} is none of sql/macros.sql")
+    return file if select == file.select else replace(file, select=select)
 
 
 def find_sql_dir() -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["Select", "Statement", "is_complete", "split_statements"]
+__all__ = ["Macro", "Select", "Statement", "is_complete", "read_macros", "split_statements"]
 
 # White space and comments; one that is not closed goes on to the end of the text.
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
@@ -18,6 +18,7 @@ _COMMAND = re.compile(r"\.[^\n]*")
 # What SQLite's lexer does not take: NUL, and bytes that are no UTF-8, as Python has them.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
+_MACRO = re.compile(r"^(\w+)!\(([^()]*)\) =\s+([^;]*);", re.MULTILINE)
 _QUIET = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _JSON_ROWS = "json_each"  # a table of one value
 _READ = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)(?:\s+AS\s+(\w+))?")
@@ -77,6 +78,38 @@ def _end(text: str, start: int) -> int:
     while end >= 0 and not sqlite3.complete_statement(text[start : end + 1]):
         end = text.find(";", end + 1)
     return end if end >= 0 else len(text)
+
+
+@dataclass(frozen=True)
+class Macro:
+    """A name for an idiom: NAME!(ARGUMENTS) in a statement becomes the body, in parentheses."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: str
+
+    def expand(self, text: str) -> str:
+        """The text with the body in each place of the name.
+
+        Raises: ValueError for another number of arguments.
+        """
+        return re.sub(rf"\b{self.name}!\(([^()]*)\)", self._filled, text)
+
+    def _filled(self, call: re.Match[str]) -> str:
+        words = [word.strip() for word in call[1].split(",")]
+        if len(words) != len(self.parameters):
+            raise ValueError(f"{call[0]}: wanted {self.name}!({', '.join(self.parameters)})")
+        values = dict(zip(self.parameters, words, strict=True))
+        names = rf"(?<![.\w])({'|'.join(self.parameters)})\b"
+        return f"({re.sub(names, lambda match: values[match[1]], self.body)})"
+
+
+def read_macros(text: str) -> list[Macro]:
+    """The macros of a file: NAME!(PARAMETERS) = BODY;"""
+    return [
+        Macro(match[1], tuple(word.strip() for word in match[2].split(",")), match[3].strip())
+        for match in _MACRO.finditer(text)
+    ]
 
 
 class Select:

@@ -91,6 +91,39 @@ def test_a_private_view_is_read_in_its_own_file_only(sql_dir: Path) -> None:
         load_library()
 
 
+MACROS = """\
+-- A time in a span.
+in_span!(ts, s) =
+  ts >= s.from_ts
+  AND ts < s.to_ts;
+"""
+SPANS = "-- @view a\nCREATE VIEW a AS\nSELECT 2 AS ts, 1 AS from_ts, 3 AS to_ts;\n"
+
+
+def test_a_macro_is_what_it_stands_for(sql_dir: Path) -> None:
+    (sql_dir / "macros.sql").write_text(MACROS)
+    view = "-- @view b\nCREATE VIEW b AS\nSELECT x.ts FROM a AS x WHERE NOT in_span!(x.ts, x);\n"
+    (sql_dir / "views/a.sql").write_text(SPANS + view)
+    select = load_library().files["b"].select
+    wanted = "FROM a AS x WHERE NOT (x.ts >= x.from_ts AND x.ts < x.to_ts)"
+    assert " ".join(select.split()).endswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("in_span!(x.ts)", "b: in_span!(x.ts): wanted in_span!(ts, s)"),
+        ("in_spam!(x.ts, x)", "b: in_spam! is none of sql/macros.sql"),
+    ],
+)
+def test_a_macro_that_is_none(sql_dir: Path, call: str, message: str) -> None:
+    (sql_dir / "macros.sql").write_text(MACROS)
+    view = f"-- @view b\nCREATE VIEW b AS\nSELECT x.ts FROM a AS x WHERE {call};\n"
+    (sql_dir / "views/a.sql").write_text(SPANS + view)
+    with pytest.raises(SetupError, match=re.escape(message)):
+        load_library()
+
+
 WARNINGS = """\
 -- About tests.
 

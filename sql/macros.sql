@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Idioms with a name: NAME!(ARGUMENTS) in a statement is what stands here, in
+-- parentheses. They are put in their place when the library is read.
+
+-- The row of wb_task that an event belongs to.
+task_of!(task, event) =
+  task.tid = event.tid
+  AND event.seq >= task.from_seq AND event.seq < task.until_seq;
+
+-- A time in the time of interest; bounds is wb_bounds.
+in_time!(ts, bounds) =
+  ts >= bounds.start_ts AND ts < bounds.end_ts;
+
+-- A time in the part of the trace that was asked for, whatever the trace has;
+-- params is wb_params.
+in_range!(ts, params) =
+  (params.t0_ns IS NULL OR ts >= params.t0_ns)
+  AND (params.t1_ns IS NULL OR ts < params.t1_ns);
+
+-- The start of the window that a time lies in, also before the first event.
+window_start!(ts, bounds, params) =
+  bounds.start_ts
+  + (ts - bounds.start_ts) / params.window_ns * params.window_ns
+  - CASE WHEN (ts - bounds.start_ts) % params.window_ns < 0
+    THEN params.window_ns ELSE 0 END;
+
+-- A block device as events of writeback name it.
+device!(event) =
+  event.dev_major || ':' || event.dev_minor;
