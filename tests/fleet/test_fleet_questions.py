@@ -20,7 +20,7 @@ import wbscope as package
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, example
-from support.tools import wbscope_path
+from support.tools import ingester_path, wbscope_path
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.fleet.redact import Redaction, redact_database
 
@@ -278,8 +278,41 @@ def test_what_lies_on_what_is_kept(
     wbscope.run("ingest", run, "-o", database)
     redact_database(database, Redaction(bytes(32)))
     with sqlite3.connect(database) as connection:
-        rows = connection.execute("SELECT text FROM sidecar_text WHERE name = 'stacks'").fetchall()
-    assert rows == [(stacks,)]
+        texts = connection.execute("SELECT text FROM sidecar_text WHERE name = 'stacks'").fetchall()
+        rows = connection.execute("SELECT bdi, disk FROM sidecar_stacks").fetchall()
+    assert texts == [(stacks,)]
+    assert rows == [("253:0", "8:0"), ("btrfs-1", "253:0")]
+
+
+def test_paths_in_files_of_the_machine_are_nowhere(
+    sources: dict[str, Path], tmp_path: Path
+) -> None:
+    run, database = tmp_path / "run", tmp_path / "run.db"
+    shutil.copytree(sources["cgroup"], run)
+    secret = "/secret/my\\040secret"
+    for name, text in (
+        ("mounts", f"1 0 8:1 / {secret} rw - ext4 /dev/sda1 rw,lowerdir=/secret\n"),
+        ("bdis", f"8:0 sda1 {secret} ext4\n0:45 server:{secret} /net nfs4\n"),
+        ("swaps", f"{secret} file 8 0 -2\n/dev/sdb partition 8 0 -2\n"),
+        ("sysctls", "kernel.hostname = secret\nkernel.modprobe = /secret\nvm.swappiness = 60\n"),
+    ):
+        (run / name).write_text(text)
+    subprocess.run([ingester_path(), "sqlite", run, "-o", database], check=True)  # no views
+    redact_database(database, Redaction(bytes(32)))
+    with sqlite3.connect(database) as connection:
+        left = [line for line in connection.iterdump() if "secret" in line]
+        devices = connection.execute("SELECT device FROM sidecar_bdis ORDER BY line").fetchall()
+        swap = connection.execute("SELECT path FROM sidecar_swaps WHERE type = 'partition'")
+        assert swap.fetchall() == [("/dev/sdb",)]
+        places = connection.execute(
+            "SELECT count(DISTINCT mount) FROM (SELECT mount FROM sidecar_mounts UNION ALL"
+            " SELECT path FROM sidecar_swaps WHERE type = 'file' UNION ALL"
+            " SELECT mount FROM sidecar_bdis WHERE bdi = '8:0')"
+        ).fetchone()
+    assert left == []
+    assert devices[0] == ("sda1",)
+    assert str(devices[1][0]).startswith("server:/p-")
+    assert places == (1,)  # one below another is found
 
 
 def check_no_guess(wbscope: Wbscope, dataset: Path, folder: Path, key: Path) -> None:

@@ -27,6 +27,14 @@ Seed = tuple[str, bytes]  # target, bytes
 
 _MOST_BYTES = 1 << 17
 _SIDECARS = ("vmstat", "meminfo", "zoneinfo", "ls-files", "cgroups")
+# By their places in the target, as parsed and as loaded.
+_OF_MACHINE = {
+    (5, 19): b"vm.dirty_bytes = 0\nvm.lowmem_reserve_ratio = 256 32\nkernel.modprobe = \n",
+    (6, 20): b"25 31 8:1 / /a\\040b rw a:1 - ext4 /dev/sda1 rw\n27 25 0:36 / /t rw - tmpfs  rw\n",
+    (7, 21): b"8:0 sda1 /a\\040b ext4\nbtrfs-1 vdb /b btrfs\n",
+    (8, 22): b"Filename Type Size Used Priority\n/dev/vdb partition 8 0 -2\n",
+    (9, 23): b"253:0 8:0\nbtrfs-1 253:0\n",
+}
 _LOADED = (
     "vmstat.before",
     "meminfo",
@@ -103,6 +111,9 @@ def _formats() -> Iterator[Seed]:
 def _sidecars() -> Iterator[Seed]:
     for place, text in _RECORDED.items():
         yield "sidecars", bytes([0x80 | place]) + text
+    for (parsed, loaded), text in _OF_MACHINE.items():
+        yield "sidecars", bytes([parsed]) + text
+        yield "sidecars", bytes([0x80 | loaded]) + text
     for folder in sorted((REPOSITORY / "examples").iterdir()):
         for path in sorted(folder.glob("*")):
             if not path.is_file() or path.suffix in (".dat", ".md"):

@@ -282,6 +282,15 @@ def _all() -> Iterator[tuple[str, Make]]:
         ("vmstat of bytes", "UPDATE sidecar_vmstat SET name = x'ff00', ts = 'now'"),
         ("text of bytes", "UPDATE sidecar_text SET text = x'ff00'"),
         (
+            "mounts of bytes",
+            "INSERT INTO sidecar_mounts VALUES (-1, x'ff00', x'ff', 7, '/dev/', 1)",
+        ),
+        ("bdis of NULL", "INSERT INTO sidecar_bdis VALUES (NULL, NULL, x'ff', NULL, 1.5)"),
+        ("bdis of numbers", "INSERT INTO sidecar_bdis VALUES (1e9, 8, 0, -1, 'x')"),
+        ("swaps of NULL", "INSERT INTO sidecar_swaps VALUES (NULL, x'00', 'many', '', 1e999)"),
+        ("stacks in a ring", "INSERT INTO sidecar_stacks VALUES ('8:0', '8:1'), ('8:1', '8:0')"),
+        ("settings of text", "INSERT INTO sidecar_sysctls VALUES ('vm.dirty_bytes', 7, 'x')"),
+        (
             "text of another file",
             "INSERT OR REPLACE INTO sidecar_text VALUES ('perf-stat.txt', 'x')",
         ),
@@ -325,7 +334,7 @@ def _all() -> Iterator[tuple[str, Make]]:
         yield f"no column {table}.{column}", partial(_without_column, table=table, column=column)
     for table in (
         *(_EVENTS, "event_counts", "event_format", "buffer", "task", "ingest_stats"),
-        *("lost_events", "sidecar_text", "bdi", "zone", "enum_label", "cgroup"),
+        *("lost_events", "sidecar_text", "sidecar_mounts", "bdi", "zone", "enum_label", "cgroup"),
     ):
         yield f"no table {table}", _statements(f"DROP TABLE {table}")
     for name, data in (("NUL", b"a\0b"), ("no UTF-8", b"\xff\xfe\xc3"), ("long", b"x" * 3_000_000)):

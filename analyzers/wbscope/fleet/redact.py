@@ -45,9 +45,23 @@ _NUMBER = re.compile(r"[-+]?[\d.]+([eE][-+]?\d+)?[kmgtKMGT%]?[iI]?[bBsS]?")
 _FIO_VERSION = re.compile(r"fio-[0-9.]{1,12}(-[0-9]{1,6}-g[0-9a-f]{5,40})?(-dirty)?")
 # Texts of events that name nobody; flags of a request, why writeback ran.
 _KEPT_COLUMNS = ("rwbs", "bdi")
+_OF_TEXTS = {
+    ("bdi", "mount"): "hashed_path",
+    ("cgroup", "path"): "hashed_path",
+    ("sidecar_ls_files", "name"): "hashed_path",
+    ("sidecar_bdis", "device"): "hashed_place",
+    ("sidecar_bdis", "mount"): "hashed_place",
+    ("sidecar_mounts", "mount"): "hashed_place",
+    ("sidecar_mounts", "source"): "hashed_place",
+    ("sidecar_swaps", "path"): "hashed_place",
+    ("sidecar_mounts", "options"): "hashed_paths_in",
+    ("sidecar_sysctls", "value"): "hashed_paths_in",
+    ("sidecar_fio", "value"): "hashed_result",
+}
 # What is known of these files is of the machine; others may say anything.
 _KEPT_FILES = ("bdis", "devices", "mounts", "recorder_tasks", "stacks", "sysctls", "uname")
-_PRIVATE_SETTINGS = re.compile(r"^kernel\.(hostname|domainname|core_pattern)\b.*\n?", re.MULTILINE)
+_PRIVATE = ("kernel.hostname", "kernel.domainname", "kernel.core_pattern")
+_PRIVATE_SETTINGS = re.compile(rf"^({'|'.join(map(re.escape, _PRIVATE))})\b.*\n?", re.MULTILINE)
 _KEPT_META = (
     "schema", "wbscope_version", "ended", "profile", "backend", "clock", "probe", "missing",
     "started_ts_ns", "written_unix_s",
@@ -88,6 +102,11 @@ class Redaction:
     def result(self, text: str) -> str:
         """Of fio.json: its version stays, without which nobody knows the units of the numbers."""
         return text if _FIO_VERSION.fullmatch(text) else self.text(text)
+
+    def place(self, text: str) -> str:
+        """A path, a device, or an export of a server."""
+        head, slash, path = text.partition("/")
+        return head + self.path(slash + path)
 
     def paths_in(self, text: str) -> str:
         """A text of a known form, with its paths hashed."""
@@ -157,6 +176,8 @@ class _Redacting:
         self._function("hashed_path", rule.path)
         self._function("hashed_text", rule.text)
         self._function("hashed_result", rule.result)
+        self._function("hashed_place", rule.place)
+        self._function("hashed_paths_in", rule.paths_in)
         run("BEGIN")
         self._drop_what_runs()
         for table, columns in self._tables():
@@ -166,6 +187,9 @@ class _Redacting:
                         f" WHERE typeof(\"{column}\") IN ('text', 'blob')")  # fmt: skip
         if self._has("sidecar_text"):
             self._texts()
+        if self._has("sidecar_sysctls"):
+            for name in _PRIVATE:
+                run("DELETE FROM sidecar_sysctls WHERE name = ?", (name,))
         if self._has("meta"):  # the name of a file
             run("UPDATE meta SET value = 'TRACE' WHERE key = 'source_name'")
         run("COMMIT")
@@ -223,10 +247,8 @@ def _function_of(table: str, column: str) -> str | None:
     """What rewrites a column; None for one that names nobody."""
     if column == "comm" or column.endswith("_comm"):
         return "hashed_name"
-    if (table, column) in (("cgroup", "path"), ("sidecar_ls_files", "name"), ("bdi", "mount")):
-        return "hashed_path"
-    if (table, column) == ("sidecar_fio", "value"):
-        return "hashed_result"
+    if made := _OF_TEXTS.get((table, column)):
+        return made
     if table == "guest":
         return "hashed_text"
     if table.startswith("ev_") and column not in _KEPT_COLUMNS:

@@ -2,44 +2,10 @@
 // Parsers of sidecar texts.
 #include "sidecar/proc_text.h"
 
-#include <charconv>
+#include "sidecar/lines.h"
 
 namespace wbscope {
 namespace {
-
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-constexpr std::size_t kMaxWords = 64;
-
-std::vector<std::string_view> words(std::string_view line) {
-  std::vector<std::string_view> out;
-  std::size_t at = 0;
-  while (out.size() < kMaxWords) {
-    at = line.find_first_not_of(" \t\r", at);
-    if (at == std::string_view::npos) break;
-    auto end = line.find_first_of(" \t\r", at);
-    if (end == std::string_view::npos) end = line.size();
-    out.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return out;
-}
-
-template <typename OnLine>
-void each_line(std::string_view text, OnLine&& on_line) {
-  std::uint64_t number = 0;
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    on_line(++number, text.substr(0, end));
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::string_view without_colon(std::string_view word) {
   if (word.ends_with(':')) word.remove_suffix(1);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "sidecar/lines.h"
+
 namespace wbscope {
 namespace {
 
@@ -17,13 +19,6 @@ constexpr std::array<std::string_view, 17> kBlockNames{
     "write_merges",   "write_sectors",   "write_ticks",   "in_flight",    "io_ticks",
     "time_in_queue",  "discard_ios",     "discard_merges", "discard_sectors", "discard_ticks",
     "flush_ios",      "flush_ticks"};
-
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // Takes the first line off; it has no newline then.
 std::string_view take_line(std::string_view& text) {

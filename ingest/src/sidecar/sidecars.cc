@@ -10,6 +10,7 @@
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "sidecar/json_paths.h"
+#include "sidecar/machine_text.h"
 #include "sidecar/proc_text.h"
 #include "sidecar/samples.h"
 #include "sidecar/task_io.h"
@@ -51,14 +52,15 @@ FROM (
 WHERE f.type != 'array' OR json_array_length(f.document, f.path) > 0
 )sql";
 
-// Those that are read by name; other texts are kept as they are.
+// Those that are read by name; other texts are only kept as they are.
 bool is_known(const std::string& name) {
   static const std::set<std::string> kNames{
       "vmstat.before", "vmstat.after", "meminfo",  "meminfo.before", "meminfo.after", "zoneinfo",
       "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname",
       "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.before", "block.after",
       "block.samples", "bdi.before", "bdi.after", "bdi.samples", "psi.before", "psi.after",
-      "psi.samples", "wb.samples", "cgroup.samples", "task_io", "meta.json"};
+      "psi.samples", "wb.samples", "cgroup.samples", "task_io", "meta.json", "sysctls", "bdis",
+      "mounts", "swaps", "stacks"};
   return kNames.contains(name);
 }
 
@@ -83,6 +85,11 @@ class Loader {
         fio_(db,
              "INSERT OR IGNORE INTO sidecar_fio SELECT fullkey, atom FROM json_tree(?)"
              " WHERE atom IS NOT NULL"),
+        sysctl_(db, "INSERT INTO sidecar_sysctls VALUES (?, ?, ?)"),
+        bdi_(db, "INSERT INTO sidecar_bdis VALUES (?, ?, ?, ?, ?)"),
+        mount_(db, "INSERT INTO sidecar_mounts VALUES (?, ?, ?, ?, ?, ?)"),
+        swap_(db, "INSERT INTO sidecar_swaps VALUES (?, ?, ?, ?, ?)"),
+        stack_(db, "INSERT INTO sidecar_stacks VALUES (?, ?)"),
         text_(db, "INSERT OR REPLACE INTO sidecar_text VALUES (?, ?)"),
         loaded_(db, "INSERT OR REPLACE INTO sidecar_file VALUES (?, ?, ?, ?)"),
         record_facts_(db, kRecordFacts),
@@ -100,14 +107,15 @@ class Loader {
                        std::optional<std::int64_t> ts, std::string_view text);
   TextProblems task_io(const std::string& text);
   TextProblems fio(const std::string& text);
+  TextProblems machine(const std::string& name, std::string_view text);
   TextProblems record_facts(const std::string& text);
   bool is_json(const std::string& text);
   void note(const std::string& name, std::size_t bytes, const char* status,
             const std::string& message);
 
   Database& db_;
-  Statement vmstat_, meminfo_, zoneinfo_, sample_, task_io_, files_, cgroup_, fio_, text_, loaded_;
-  Statement record_facts_, json_valid_;
+  Statement vmstat_, meminfo_, zoneinfo_, sample_, task_io_, files_, cgroup_, fio_;
+  Statement sysctl_, bdi_, mount_, swap_, stack_, text_, loaded_, record_facts_, json_valid_;
   std::vector<Message> warnings_;
 };
 
@@ -216,11 +224,62 @@ TextProblems Loader::dispatch(const std::string& name, const std::string& text) 
   }
   if (name == "task_io") return task_io(text);
   if (name == "fio.json") return fio(text);
-  text_.bind_text(1, name);
-  text_.bind_text(2, text);
-  text_.run();
+  if (name == "meta.json" || text.size() <= kMaxPlainTextBytes) {
+    text_.bind_text(1, name);
+    text_.bind_text(2, text);
+    text_.run();
+  }
   if (name == "meta.json") return record_facts(text);
-  return {};
+  return machine(name, text);
+}
+
+// What the recorder noted of the machine.
+TextProblems Loader::machine(const std::string& name, std::string_view text) {
+  if (name == "sysctls") {
+    return parse_sysctls(text, [&](const Setting& setting) {
+      sysctl_.bind_text(1, setting.name);
+      sysctl_.bind_text(2, setting.value);
+      bind_or_null(sysctl_, 3, setting.number);
+      sysctl_.run();
+    });
+  }
+  if (name == "bdis") {
+    return parse_bdis(text, [&](const Mount& mount) {
+      bdi_.bind(1, static_cast<std::int64_t>(mount.line));
+      bdi_.bind_text(2, mount.device);
+      bdi_.bind_text(3, mount.source);
+      bdi_.bind_text(4, mount.mount);
+      bdi_.bind_text(5, mount.type);
+      bdi_.run();
+    });
+  }
+  if (name == "mounts") {
+    return parse_mounts(text, [&](const Mount& mount) {
+      mount_.bind(1, static_cast<std::int64_t>(mount.line));
+      mount_.bind_text(2, mount.device);
+      mount_.bind_text(3, mount.mount);
+      mount_.bind_text(4, mount.type);
+      mount_.bind_text(5, mount.source);
+      mount_.bind_text(6, mount.options);
+      mount_.run();
+    });
+  }
+  if (name == "swaps") {
+    return parse_swaps(text, [&](const SwapArea& area) {
+      swap_.bind_text(1, area.path);
+      swap_.bind_text(2, area.type);
+      swap_.bind(3, area.size_kib);
+      swap_.bind(4, area.used_kib);
+      swap_.bind(5, area.priority);
+      swap_.run();
+    });
+  }
+  if (name != "stacks") return {};
+  return parse_stacks(text, [&](const Stacked& stacked) {
+    stack_.bind_text(1, stacked.bdi);
+    stack_.bind_text(2, stacked.disk);
+    stack_.run();
+  });
 }
 
 TextProblems Loader::task_io(const std::string& text) {
@@ -332,8 +391,7 @@ bool is_sidecar(const std::string& name) {
   // Texts that only Python and views give a meaning: measurements, and what the machine is.
   static const std::set<std::string> kTexts{
       "perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt",  "vmstat.txt",
-      "mounts",        "bdis",           "sysctls",  "swaps",    "devices",
-      "stacks",        "session",        "recorder_tasks",       "kernel-command-line"};
+      "devices",       "session",        "recorder_tasks",       "kernel-command-line"};
   return is_known(name) || kTexts.contains(name);
 }
 

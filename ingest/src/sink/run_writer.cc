@@ -49,6 +49,14 @@ CREATE TABLE sidecar_task_io (
   freepages_delay_ns INTEGER, thrashing_delay_ns INTEGER);
 CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
 CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
+CREATE TABLE sidecar_sysctls (name TEXT, value TEXT, number INTEGER);
+CREATE TABLE sidecar_bdis (
+  line INTEGER PRIMARY KEY, bdi TEXT, device TEXT, mount TEXT, type TEXT);
+CREATE TABLE sidecar_mounts (
+  line INTEGER PRIMARY KEY, device TEXT, mount TEXT, type TEXT, source TEXT, options TEXT);
+CREATE TABLE sidecar_swaps (
+  path TEXT, type TEXT, size_kib INTEGER, used_kib INTEGER, priority INTEGER);
+CREATE TABLE sidecar_stacks (bdi TEXT, disk TEXT);
 CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);
 CREATE TABLE printk_format (address INTEGER PRIMARY KEY, format TEXT);
 CREATE TABLE symbol (address INTEGER PRIMARY KEY, name TEXT, offset INTEGER, module TEXT);

@@ -18,6 +18,7 @@
 #include "base/reporter.h"
 #include "convert.h"
 #include "ingest.h"
+#include "sidecar/machine_text.h"
 #include "sidecar/proc_text.h"
 #include "sidecar/sidecars.h"
 #include "sink/database.h"
@@ -46,8 +47,11 @@ void parse(std::uint8_t which, std::string_view text) {
   const auto on_value = [text](const NamedValue& v) {
     require(lies_in(v.name, text) && lies_in(v.unit, text));
   };
+  const auto on_mount = [text](const Mount& m) {
+    require(lies_in(m.device, text) && lies_in(m.type, text) && lies_in(m.options, text));
+  };
   TextProblems problems;
-  switch (which % 5) {
+  switch (which % 10) {
     case 0:
       problems = parse_vmstat(text, on_value);
       break;
@@ -62,20 +66,40 @@ void parse(std::uint8_t which, std::string_view text) {
     case 3:
       problems = parse_ls(text, [text](const ListedFile& f) { require(lies_in(f.name, text)); });
       break;
-    default:
+    case 4:
       problems = parse_inode_paths(text, on_value);
+      break;
+    case 5:
+      problems = parse_sysctls(text, [text](const Setting& s) {
+        require(lies_in(s.name, text) && lies_in(s.value, text));
+      });
+      break;
+    case 6:
+      problems = parse_mounts(text, on_mount);
+      break;
+    case 7:
+      problems = parse_bdis(text, on_mount);
+      break;
+    case 8:
+      problems = parse_swaps(text, [text](const SwapArea& a) { require(lies_in(a.type, text)); });
+      break;
+    default:
+      problems = parse_stacks(text, [text](const Stacked& s) {
+        require(lies_in(s.bdi, text) && lies_in(s.disk, text));
+      });
       break;
   }
   require((problems.lines == 0) == (problems.first_line == 0));
 }
 
 void load(std::uint8_t which, Bytes input) {
-  static constexpr std::array<const char*, 19> kNames{
+  static constexpr std::array<const char*, 24> kNames{
       "vmstat.before",  "meminfo",         "zoneinfo",         "ls-files",
       "cgroups",        "fio.json",        "uname",            "other",
       "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.samples",
       "bdi.samples",    "psi.samples",     "block.before",     "psi.after",
-      "task_io",        "wb.samples",      "cgroup.samples"};
+      "task_io",        "wb.samples",      "cgroup.samples",   "sysctls",
+      "mounts",         "bdis",            "swaps",            "stacks"};
   static const Scratch scratch;
   static Database db(":memory:", "fuzz", Database::Mode::kCreate);
   static const RunWriter tables(db);
