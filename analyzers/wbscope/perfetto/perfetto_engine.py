@@ -48,6 +48,7 @@ class PerfettoEngine:
         self._params = Params()
         self._texts: dict[str, str] = {}  # SELECTs that take the place of those of the library
         self._made: dict[str, str] = {}  # the text of each object that is there
+        self._facts: dict[str, str] = {}  # what makes each table of facts
         self._open = ExitStack()
         try:
             self._processor = TraceProcessor()
@@ -153,20 +154,28 @@ class PerfettoEngine:
             values = wide_enough(values, self.recorded.meta)
             select = "SELECT " + ", ".join(f"{quote(v)} AS {name}" for name, v in values.items())
         elif file.source_table and file.source_table not in _OF_TRACE_PROCESSOR:
-            select = self._rows_of_facts(file)
+            return self._facts_statement(file)
         return create(file, select=select, replace=True)
 
-    def _rows_of_facts(self, file: SqlFile) -> str:
-        """The rows of a table of facts, as a SELECT."""
-        wanted = listed = ", ".join(column.name for column in file.columns)
+    def _facts_statement(self, file: SqlFile) -> str:
+        """The rows of a table of facts, which never change.
+
+        A view would be read again wherever it is named: ten thousand mounts take all memory.
+        """
+        if file.name not in self._facts:
+            rows = self._rows_of_facts(file)
+            # A table of trace processor has values of one type in a column.
+            kinds = [{type(row[place]) for row in rows} for place in range(len(file.columns))]
+            is_table = bool(rows) and all(len(found - {type(None)}) == 1 for found in kinds)
+            made = replace(file, materialize=is_table)
+            self._facts[file.name] = create(made, select=_select_of(file, rows), replace=True)
+        return self._facts[file.name]
+
+    def _rows_of_facts(self, file: SqlFile) -> list[tuple[Any, ...]]:
+        wanted = ", ".join(column.name for column in file.columns)
         if file.source_table == "event_counts":
             wanted = "event, count, count"
-        rows = self.facts.execute(f"SELECT {wanted} FROM main.{file.source_table}").fetchall()
-        if not rows:
-            typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
-            return f"SELECT {', '.join(typed)} WHERE 0"
-        values = ",\n".join(f"({', '.join(map(quote_any, row))})" for row in rows)
-        return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
+        return self.facts.execute(f"SELECT {wanted} FROM main.{file.source_table}").fetchall()
 
     def _rows(self, sql: str) -> Rows:
         columns, rows = self._ask(sql)
@@ -187,3 +196,12 @@ class PerfettoEngine:
             lines[-1][:200] if lines else "trace processor",
             f"on {self.shown}, with Perfetto's trace processor (a bug in sql/)",
         ) from error
+
+
+def _select_of(file: SqlFile, rows: Sequence[tuple[Any, ...]]) -> str:
+    if not rows:
+        typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
+        return f"SELECT {', '.join(typed)} WHERE 0"
+    listed = ", ".join(column.name for column in file.columns)
+    values = ",\n".join(f"({', '.join(map(quote_any, row))})" for row in rows)
+    return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
