@@ -7,17 +7,14 @@
 -- @summary  Values of /proc/sys/vm when the recording began.
 -- @grain    setting; order name
 -- @key      name
--- @column   name TEXT such as vm.dirty_bytes
 -- @column   value INTEGER the number that its value begins with
 -- @source   Documentation/admin-guide/sysctl/vm.rst
 -- @materialize
 CREATE VIEW wb_setting AS
-SELECT
-  substr(l.line, 1, instr(l.line, ' = ') - 1) AS name,
-  CAST(substr(l.line, instr(l.line, ' = ') + 3) AS INTEGER) AS value
-FROM _text_line AS l
-WHERE l.file = 'sysctls' AND l.line GLOB 'vm.* = [0-9]*'
-GROUP BY 1;
+SELECT s.name, s.number AS value
+FROM raw_sysctl AS s
+WHERE s.name GLOB 'vm.*' AND s.number IS NOT NULL
+GROUP BY s.name;
 
 -- @view     wb_device
 -- @shared
@@ -33,12 +30,12 @@ GROUP BY 1;
 CREATE VIEW wb_device AS
 WITH
   placed AS (
-    SELECT n.number, n.bdi, n.device, n.mount
-    FROM _bdi_mount AS n
+    SELECT n.line, n.bdi, n.device, n.mount
+    FROM raw_bdi_mount AS n
     UNION ALL
-    SELECT m.number, m.device, m.source, m.mount
+    SELECT m.line, m.device, m.source, m.mount
     FROM _mount AS m
-    WHERE NOT EXISTS (SELECT 1 FROM _bdi_mount)
+    WHERE NOT EXISTS (SELECT 1 FROM raw_bdi_mount)
   ),
   -- sda of sda1, nvme0n1 of nvme0n1p1; exports of NFS (0:45) are no partitions.
   halved AS (
@@ -68,7 +65,7 @@ WITH
       min(c.device) OVER bdi < max(c.device) OVER bdi
         AND min(c.disk) OVER bdi = max(c.disk) OVER bdi AS is_several,
       c.mount,
-      row_number() OVER (PARTITION BY c.bdi ORDER BY c.number) AS place
+      row_number() OVER (PARTITION BY c.bdi ORDER BY c.line) AS place
     FROM cut AS c
     WINDOW bdi AS (PARTITION BY c.bdi)
   )
@@ -76,7 +73,7 @@ SELECT
   r.bdi,
   -- Several partitions are the disk.
   CASE WHEN r.is_several THEN r.disk ELSE r.device END AS device,
-  replace(r.mount, '\040', ' ') AS mount
+  r.mount
 FROM ranked AS r
 WHERE r.place = 1;
 
@@ -93,7 +90,7 @@ WHERE r.place = 1;
 CREATE VIEW wb_partition AS
 SELECT m.device AS partition, min(p.bdi) AS bdi
 FROM _mount AS m
-JOIN _bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
+JOIN raw_bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
 WHERE m.device GLOB '[1-9]*:[0-9]*'
 GROUP BY m.device
 -- Where several lie on one place, nothing tells which is which.
@@ -114,7 +111,7 @@ CREATE VIEW wb_data_journal AS
 SELECT coalesce(n.bdi, m.device) AS bdi
 FROM _mount AS m
 LEFT JOIN wb_partition AS n ON n.partition = m.device
-WHERE m.kind GLOB 'ext[34]'
+WHERE m.type GLOB 'ext[34]'
 GROUP BY 1
 HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');
 
@@ -541,29 +538,10 @@ CROSS JOIN wb_units AS u;
 --   file system with the swap file.
 -- @grain    swap area; order path
 -- @column   bdi TEXT major:minor; NULL = not known, but none that is mounted
--- @column   path TEXT of the partition or file
 -- @source   /proc/swaps
 -- @materialize
 CREATE VIEW wb_swap_device AS
 WITH
-  -- The kernel writes four characters of a path as numbers.
-  area AS (
-    SELECT
-      replace(
-        replace(
-          replace(
-            replace(
-              substr(l.line, 1, instr(l.line, ' ') - 1), '\040', char(32)
-            ),
-            '\011', char(9)
-          ),
-          '\012', char(10)
-        ),
-        '\134', '\'
-      ) AS path
-    FROM _text_line AS l
-    WHERE l.file = 'swaps' AND l.line GLOB '/* *'
-  ),
   disk AS (
     SELECT
       s.object AS name,
@@ -588,7 +566,7 @@ WITH
       n.bdi,
       n.rank,
       substr(a.path, length(n.name) + 6) AS rest
-    FROM area AS a
+    FROM raw_swap AS a
     JOIN named AS n
       ON n.name <> ''
       AND substr(a.path, 1, length(n.name) + 5) = '/dev/' || n.name
@@ -619,148 +597,42 @@ WITH
       row_number() OVER (
         PARTITION BY a.path ORDER BY length(d.mount) DESC, d.bdi
       ) AS place
-    FROM area AS a
+    FROM raw_swap AS a
     JOIN wb_device AS d
       ON d.mount = '/'
       OR substr(a.path, 1, length(d.mount) + 1) = d.mount || '/'
     WHERE a.path NOT GLOB '/dev/*'
   )
 SELECT f.bdi, a.path
-FROM area AS a
+FROM raw_swap AS a
 LEFT JOIN found AS f ON f.path = a.path AND f.place = 1
 WHERE a.path GLOB '/dev/*'
 UNION ALL
 SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
 
--- @view     _bdi_mount
--- @summary  Which bdi each mounted file system has, by the file bdis.
--- @grain    line of the file; order number
--- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
--- @column   device TEXT its name, such as vda1; of NFS server:/export
--- @column   mount TEXT where, as /proc/self/mountinfo writes it
--- @source   docs/record.md: number, name, place, kind
--- @materialize
-CREATE VIEW _bdi_mount AS
-WITH
-  noted AS (
-    SELECT
-      l.number,
-      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
-      substr(l.line, instr(l.line, ' ') + 1) AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'bdis' AND l.line GLOB '?* ?* ?* ?*'
-  ),
-  placed AS (
-    SELECT
-      n.number,
-      n.bdi,
-      substr(n.rest, 1, instr(n.rest, ' ') - 1) AS device,
-      substr(n.rest, instr(n.rest, ' ') + 1) AS rest
-    FROM noted AS n
-  )
-SELECT
-  p.number,
-  p.bdi,
-  p.device,
-  substr(p.rest, 1, instr(p.rest, ' ') - 1) AS mount
-FROM placed AS p;
-
 -- @view     _mount
--- @summary  What was mounted on block devices, by /proc/self/mountinfo.
--- @grain    line of the file; order number
--- @column   number INTEGER of the line
--- @column   device TEXT major:minor of the file system
--- @column   mount TEXT where, as the file writes it
--- @column   kind TEXT such as ext4
+-- @summary  What was mounted on block devices.
+-- @grain    line of the file mounts; order line
+-- @column   line INTEGER of the file
 -- @column   source TEXT its name below /dev
 -- @column   options TEXT of the file system
--- @source   man 5 proc: id, parent, number, root, place, ..., "-", kind,
---   source, options
--- @materialize
+-- @source   man 5 proc: mountinfo
 CREATE VIEW _mount AS
-WITH
-  behind_id AS (
-    SELECT
-      l.number,
-      substr(l.line, instr(l.line, ' ') + 1) AS rest,
-      substr(l.line, instr(l.line, ' - ') + 3) AS tail
-    FROM _text_line AS l
-    WHERE l.file = 'mounts' AND l.line GLOB '* * *:* * * - * /dev/*'
-  ),
-  behind_parent AS (
-    SELECT
-      m.number,
-      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
-      substr(m.tail, 1, instr(m.tail, ' ') - 1) AS kind,
-      substr(m.tail, instr(m.tail, ' /dev/') + 6) || ' ' AS tail
-    FROM behind_id AS m
-  ),
-  behind_device AS (
-    SELECT
-      m.number,
-      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS device,
-      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
-      m.kind,
-      substr(m.tail, 1, instr(m.tail, ' ') - 1) AS source,
-      substr(m.tail, instr(m.tail, ' ') + 1) AS options
-    FROM behind_parent AS m
-  ),
-  behind_root AS (
-    SELECT m.*, substr(m.rest, instr(m.rest, ' ') + 1) || ' ' AS place
-    FROM behind_device AS m
-  )
 SELECT
-  m.number,
+  m.line,
   m.device,
-  substr(m.place, 1, instr(m.place, ' ') - 1) AS mount,
-  m.kind,
-  m.source,
-  trim(m.options) AS options
-FROM behind_root AS m;
+  m.mount,
+  m.type,
+  substr(m.source, 6) AS source,
+  m.options
+FROM raw_mount AS m
+WHERE m.source GLOB '/dev/*';
 
 -- @view     _stack_right
 -- @summary  What lies right below a device, or a file system with a bdi of its
 --   own.
 -- @grain    device, device below; order bdi, disk
--- @column   bdi TEXT of the device, as events name it
--- @column   disk TEXT major:minor of one right below, a disk or not
 CREATE VIEW _stack_right AS
-WITH
-  -- stacks: number, number of what is right below.
-  split AS (
-    SELECT
-      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
-      substr(l.line, instr(l.line, ' ') + 1) || ' ' AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'stacks' AND l.line GLOB '[a-z0-9]* [0-9]*:[0-9]*'
-  )
-SELECT DISTINCT s.bdi, substr(s.rest, 1, instr(s.rest, ' ') - 1) AS disk
-FROM split AS s
-WHERE s.bdi <> substr(s.rest, 1, instr(s.rest, ' ') - 1);
-
--- @view     _text_line
--- @summary  Lines of the small files that tell of the machine. Of files with
---   more lines than anybody reads, the first.
--- @grain    line; order file, number
--- @column   file TEXT name of the file
--- @column   number INTEGER of the line
--- @column   line TEXT without its end
--- @materialize
-CREATE VIEW _text_line AS
-WITH RECURSIVE
-  cut(file, number, line, rest) AS (
-    SELECT f.name, 0, '', f.text || char(10)
-    FROM raw_text_file AS f
-    WHERE f.name IN ('sysctls', 'bdis', 'mounts', 'swaps', 'stacks')
-    UNION ALL
-    SELECT
-      c.file,
-      c.number + 1,
-      substr(c.rest, 1, instr(c.rest, char(10)) - 1),
-      substr(c.rest, instr(c.rest, char(10)) + 1)
-    FROM cut AS c
-    WHERE c.rest <> '' AND c.number < 2000
-  )
-SELECT c.file, c.number, c.line
-FROM cut AS c
-WHERE c.line <> '';
+SELECT DISTINCT s.bdi, s.disk
+FROM raw_stack AS s
+WHERE s.bdi <> s.disk;

@@ -149,7 +149,6 @@ def open_report(browser: Browser, path: Path, **options: Any) -> Iterator[Opened
 
 def hostile_run(database: Path) -> None:
     """Let tasks, the kernel, mounts, cgroups and settings of a run be called as nobody's are."""
-    first = HOSTILE[0].replace(" ", "\\040")
     with closing(sqlite3.connect(database)) as db, db:
         tids = [row[0] for row in db.execute("SELECT tid FROM task ORDER BY tid")]
         for place, tid in enumerate(tids):
@@ -157,11 +156,7 @@ def hostile_run(database: Path) -> None:
             db.execute("UPDATE task SET comm = ? WHERE tid = ?", (name, tid))
         db.execute("UPDATE meta SET value = ? WHERE key = 'kernel_release'", (HOSTILE[1],))
         db.execute(
-            "UPDATE sidecar_text SET text = replace(text, '/data', ?) WHERE name = 'mounts'",
-            (f"/{first}",),
+            "UPDATE sidecar_mounts SET mount = replace(mount, '/data', ?)", (f"/{HOSTILE[0]}",)
         )
-        db.execute(
-            "UPDATE sidecar_text SET text = text || ? WHERE name = 'sysctls'",
-            (f"vm.{HOSTILE[3]} = {HOSTILE[0]}\n",),
-        )
+        db.execute("INSERT INTO sidecar_sysctls VALUES (?, ?, 1)", (f"vm.{HOSTILE[3]}", HOSTILE[0]))
         db.execute("UPDATE cgroup SET path = path || ?", (f"/{HOSTILE[0]}",))

@@ -16,7 +16,6 @@ import pytest
 import wbscope as library
 from support.cli import Wbscope
 from wbscope.base.errors import EvidenceError, UsageError
-from wbscope.base.procfiles import plain_path
 from wbscope.base.result import Result
 from wbscope.library.engine import Engine
 from wbscope.record.bdis import bdis_text
@@ -162,14 +161,11 @@ def test_a_bdi_that_is_mounted_often() -> None:
     16,000 of them for each line.
     """
     count = 4_000
-    lines = [f"8:0 sda1 /a\\040{number} ext4\n" for number in range(count)]
-    facts = sqlite3.connect(":memory:")
-    facts.execute("CREATE TABLE sidecar_text (name, text)")
-    facts.execute("INSERT INTO sidecar_text VALUES ('bdis', ?)", ("".join(lines),))
-    engine = cast(Engine, SimpleNamespace(facts=facts, shown="run"))
+    rows = [("8:0", "sda1", _Counted(f"/a {number}")) for number in range(count)]
+    engine = cast(Engine, SimpleNamespace(facts=sqlite3.connect(":memory:"), shown="run"))
     found: list[Names] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labels, "plain_path", lambda place: _Counted(plain_path(place)))
+        patch.setattr(labels, "mounted_devices", lambda *_: rows)
         patch.setattr(_Counted, "compared", 0)
         steps = _most_bytes_of_a_step(lambda: found.append(labels.names_of(engine)))
         compared = _Counted.compared
@@ -178,6 +174,27 @@ def test_a_bdi_that_is_mounted_often() -> None:
     assert len(names.mounts["8:0"]) == count
     assert compared <= count
     assert sum(steps) < 8_000 * count  # 3,600; of copies 20,500
+
+
+@pytest.mark.parametrize("has_bdis", [False, True])
+def test_devices_behind_the_mounts_of_pods(tmp_path: Path, has_bdis: bool) -> None:
+    """Lines of 2,100 pods come first, as on a Kubernetes node: tables and SQL know both disks."""
+    shutil.copytree(_GATE, tmp_path / "run")
+    pods = "".join(
+        f"{1000 + i} 31 0:{300 + i} / /var/lib/kubelet/pods/p{i} rw,relatime - tmpfs tmpfs rw\n"
+        for i in range(2100)
+    )
+    mounts = tmp_path / "run/mounts"
+    mounts.write_text(pods + mounts.read_text())
+    if has_bdis:
+        pods = "".join(f"0:{300 + i} server:/p{i} /pods/p{i} nfs4\n" for i in range(2100))
+        (tmp_path / "run/bdis").write_text(f"{pods}254:0 vda /data ext4\n254:32 vdc /out ext4\n")
+    with library.open(tmp_path / "run") as run:
+        rows = run.sql("SELECT bdi, device, mount FROM wb_device WHERE bdi NOT GLOB '0:*'").rows
+        names = run.names()
+    assert {tuple(row) for row in rows} == {("254:0", "vda", "/data"), ("254:32", "vdc", "/out")}
+    assert names.label("bdi", "254:0") == "vda (/data)"
+    assert names.label("bdi", "254:32") == "vdc (/out)"
 
 
 def test_a_mount_point_that_is_none() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from wbscope.library.database import Recorded, plain_tables, translate
 from wbscope.library.guard import stoppable
@@ -15,6 +16,7 @@ __all__ = [
     "columns_of",
     "file_texts",
     "last_record",
+    "mounted_devices",
     "tables_of",
     "texts_up_to",
     "throttling_bdis",
@@ -62,18 +64,47 @@ def file_texts(connection: sqlite3.Connection, shown: str, names: Iterable[str])
 
 def cgroup_paths(connection: sqlite3.Connection, shown: str) -> dict[int, str]:
     """The path of each cgroup that the run folder names, by its inode."""
+    rows = _rows_of(
+        connection,
+        shown,
+        "cgroup",
+        "SELECT cgroup_ino, path FROM main.cgroup"
+        " WHERE typeof(cgroup_ino) = 'integer' AND typeof(path) = 'text'",
+    )
+    return dict(rows)
+
+
+def mounted_devices(connection: sqlite3.Connection, shown: str) -> list[tuple[str, str, str]]:
+    """The bdi, name and place of what was mounted on devices, in order, as wb_device has them."""
+    of_bdis = "SELECT bdi, device, mount FROM main.sidecar_bdis"
+    of_mounts = "SELECT device, substr(source, 6), mount FROM main.sidecar_mounts"
+    texts = "typeof(device) = 'text' AND typeof(mount) = 'text'"
+    return _rows_of(
+        connection,
+        shown,
+        "sidecar_bdis",
+        f"{of_bdis} WHERE typeof(bdi) = 'text' AND {texts} ORDER BY line",
+    ) or _rows_of(
+        connection,
+        shown,
+        "sidecar_mounts",
+        f"{of_mounts} WHERE source GLOB '/dev/*' AND typeof(source) = 'text' AND {texts}"
+        " ORDER BY line",
+    )
+
+
+def _rows_of(
+    connection: sqlite3.Connection, shown: str, table: str, find: str
+) -> list[tuple[Any, ...]]:
+    """None where the database has no such table."""
     try:
-        if "cgroup" not in tables_of(connection, shown):
-            return {}
+        if table not in tables_of(connection, shown):
+            return []
         with stoppable(connection):
-            plain_tables(connection, shown, ["cgroup"])
-            rows = connection.execute(
-                "SELECT cgroup_ino, path FROM main.cgroup"
-                " WHERE typeof(cgroup_ino) = 'integer' AND typeof(path) = 'text'"
-            ).fetchall()
+            plain_tables(connection, shown, [table])
+            return connection.execute(find).fetchall()
     except sqlite3.Error as error:
         raise translate(error, shown) from error
-    return dict(rows)
 
 
 def throttling_bdis(connection: sqlite3.Connection, shown: str) -> list[str]:

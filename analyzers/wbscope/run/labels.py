@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
-from wbscope.base.procfiles import plain_path
-from wbscope.library.contents import cgroup_paths, file_texts
+from wbscope.library.contents import cgroup_paths, mounted_devices
 from wbscope.library.engine import Engine
 
 __all__ = ["Names", "has_named", "names_of"]
@@ -18,7 +17,6 @@ __all__ = ["Names", "has_named", "names_of"]
 # Columns whose values may have names; so may those whose names end in one: holder_bdi.
 _NAMED = ("bdi", "device", "cgroup_ino")
 
-_MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
 # sda1, nvme0n1p1; exports of NFS (0:45) are no partitions.
 _PARTITION = re.compile(r"^(?:(.*\d)p\d+|(.*\D)\d+)$")
 _DISK = re.compile(r"[1-9]\d*:\d+")
@@ -114,18 +112,11 @@ def has_named(columns: Iterable[str]) -> bool:
 
 def names_of(engine: Engine) -> Names:
     """From the files `bdis` or `mounts` of the run folder, and its cgroups."""
-    texts = file_texts(engine.facts, engine.shown, ["bdis", "mounts"])
-    lines: Iterable[tuple[str, str, str]]
-    if "bdis" in texts:
-        words = (line.split(" ") for line in texts["bdis"].splitlines())
-        lines = [(w[0], w[1], w[2]) for w in words if len(w) == 4]
-    else:
-        lines = [(n, d, place) for n, place, _, d in _MOUNT.findall(texts.get("mounts", ""))]
     devices: dict[str, dict[str, None]] = {}  # each name once, in order
     mounts: dict[str, list[str]] = {}
-    for bdi, device, place in lines:
+    for bdi, device, place in mounted_devices(engine.facts, engine.shown):
         devices.setdefault(bdi, {})[device] = None
-        mounts.setdefault(bdi, []).append(plain_path(place))
+        mounts.setdefault(bdi, []).append(place)
     paths = cgroup_paths(engine.facts, engine.shown)
     cgroups = {ino: "/" + path.removeprefix(_ROOT).strip("/") for ino, path in paths.items()}
     return Names(_fixed(devices), _fixed(mounts), cgroups)
