@@ -291,7 +291,7 @@ def test_files_as_sides(kind: str, tmp_path_factory: pytest.TempPathFactory) -> 
 _ID = "4553846871d7294c10bfaf6864a13f86"
 _FILE = f"stalls/date=2026-11-24/host=db7/kernel=6.1.0/{_ID}.parquet"
 _MANIFEST = json.dumps({
-    "fleet_schema": FLEET_SCHEMA, "database_schema": 6, "wbscope_version": "0.2.0", "run": _ID,
+    "fleet_schema": FLEET_SCHEMA, "database_schema": 7, "wbscope_version": "0.2.0", "run": _ID,
     "source": "trace.dat", "warnings": [["lost-events", "7 events"]], "lost_events_count": 7,
     "damaged": False, "checks": {}, "unanswered": {},
     "files": {_FILE: {"table": "stalls", "rows": 3, "bytes": 900, "sha256": "0" * 64}},

@@ -271,8 +271,8 @@ def _all() -> Iterator[tuple[str, Make]]:
         *(("first_ts", "abc"), ("first_ts", b"\xff\0"), ("first_ts", None), ("first_ts", 1.5)),
         *(("first_ts", -_HUGE - 1), ("last_ts", _HUGE), ("last_ts", "1e999"), ("page_size", 0)),
         *(("page_size", "x"), ("page_size", _HUGE), ("hz", "0"), ("hz", -1), ("clock", b"\xff")),
-        *(("schema_version", None), ("schema_version", b"6"), ("schema_version", 6.0)),
-        *(("schema_version", "6 "), ("schema_version", _HUGE), ("kernel_release", "9" * 1_000_000)),
+        *(("schema_version", None), ("schema_version", b"7"), ("schema_version", 7.0)),
+        *(("schema_version", "7 "), ("schema_version", _HUGE), ("kernel_release", "9" * 1_000_000)),
         *(("source_name", "\0\x1b[2J"), ("damaged", "yes"), ("damaged", -1)),
     ):
         yield f"meta {key} {str(value)[:24]!r}", partial(_meta, key=key, value=value)

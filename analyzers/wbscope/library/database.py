@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 # Larger ones are no text of a record; a few megabytes in each row would fill the disk.
 _MOST_VALUE_BYTES = 1 << 20

@@ -20,7 +20,7 @@
 namespace wbscope {
 
 // Raised with every change of a table or column; see docs/schema.md.
-inline constexpr std::int64_t kSchemaVersion = 6;
+inline constexpr std::int64_t kSchemaVersion = 7;
 
 struct EventTotals {
   std::vector<std::uint64_t> counted;  // by index in EventCatalog::events
