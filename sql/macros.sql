@@ -27,3 +27,7 @@ window_start!(ts, bounds, params) =
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;
+
+-- The place of a percentile among count values: nearest rank.
+rank_of!(percent, count) =
+  (percent * count + 99) / 100;

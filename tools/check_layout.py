@@ -64,6 +64,17 @@ GROUND = {
     "wb_params", "wb_units", "wb_rule", "wb_kernel", "wb_hz", "wb_bounds", "wb_trace",
     "wb_dirty_sample", "wb_throttle_told", "wb_state_bits", "wb_switch",
 }  # fmt: skip
+# Numbers of the kernel itself, by file.
+KERNEL_NUMBERS = {
+    "sql/views/probe.sql": {1000},  # HZ, in ms: balance_dirty_pages() starts anew behind -HZ
+    "sql/views/reclaim.sql": {32},  # SWAP_CLUSTER_MAX
+    "sql/views/task.sql": {100},  # MAX_RT_PRIO
+    "sql/views/throttle.sql": {1000},
+    "sql/views/throttle_told.sql": {
+        500,
+        1000,
+    },  # as in the catalog, for the index that ingest makes
+}
 # Where thresholds stand; elsewhere SQL compares with a column of it.
 RULES = "wb_rule"
 CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}
@@ -89,9 +100,11 @@ CTE_BODY = re.compile(  # no WINDOW
 )
 ARGUMENT = re.compile(r"\bAS\s+(arg_\w+)")
 SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
-# A comparison with a fraction, a number of ms and the like, a number of whole ms in ns.
+# A comparison with a fraction or with a number of two digits, a division by one, a number of ms and
+# the like, a number of whole ms in ns. Kernel versions and powers of two (1 << 32) are none.
 THRESHOLD = re.compile(
     r"[<>]=?\s*\d*\.\d*[1-9]\d*\b"
+    r"|(?<![<>])(?<!version )(?<!version, 6002\) )[<>]=?\s*-?\d{2,}\b(?!\s*(?:<<|\*))|/\s*\d{2,}\b"
     r"|(?<![\w.])(?:[2-9]|[1-9]\d+) \* \w+\.(?:second|ms|us)_ns\b"
     r"|(?<![\w.-])[1-9]\d{0,8}000000\b"
 )
@@ -327,7 +340,8 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
                 yield line, f"number {match[0]} converts a unit", "use a column of wb_units"
     if name not in {RULES, "wb_params", "wb_units"}:
         for line, words in matches(code, THRESHOLD):
-            yield line, f"{words!r} is a bare threshold", f"make it a column of {RULES}"
+            if not set(map(int, re.findall(r"\d+$", words))) & KERNEL_NUMBERS.get(path, set()):
+                yield line, f"{words!r} is a bare threshold", f"make it a column of {RULES}"
     select = Select(text)
     yield from check_reads(select, code, siblings)
     tags = tags_of(text)

@@ -92,5 +92,5 @@ CROSS JOIN wb_rule AS v
 LEFT JOIN ahead AS a ON a.bdi = t.bdi
 LEFT JOIN summed AS s ON s.device = t.bdi
 LEFT JOIN ranked AS r
-  ON r.device = t.bdi AND r.place = (50 * r.places_count + 99) / 100
+  ON r.device = t.bdi AND r.place = rank_of!(50, r.places_count)
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -159,7 +159,7 @@ WITH
       g.*,
       coalesce(g.cgroup_ino, k.cgroup_ino) AS wb_cgroup_ino,
       -- setpoint * wb_thresh, in 32 bits.
-      u.long_bytes = 4 AND g.setpoint_max * g.limit_max >= 4294967296 AS wraps
+      u.long_bytes = 4 AND g.setpoint_max * g.limit_max >= 1 << 32 AS wraps
     FROM grouped AS g
     CROSS JOIN wb_units AS u
     LEFT JOIN wb_cgroup AS k ON k.path = g.cgroup_path

@@ -80,11 +80,11 @@ WITH
     SELECT
       r.device,
       r.op,
-      max(CASE WHEN r.place = (50 * r.places_count + 99) / 100
+      max(CASE WHEN r.place = rank_of!(50, r.places_count)
         THEN r.latency_ns END) AS latency_p50_ns,
-      max(CASE WHEN r.place = (95 * r.places_count + 99) / 100
+      max(CASE WHEN r.place = rank_of!(95, r.places_count)
         THEN r.latency_ns END) AS latency_p95_ns,
-      max(CASE WHEN r.place = (99 * r.places_count + 99) / 100
+      max(CASE WHEN r.place = rank_of!(99, r.places_count)
         THEN r.latency_ns END) AS latency_p99_ns
     FROM ranked AS r
     GROUP BY r.device, r.op

@@ -84,9 +84,9 @@ SELECT
   count(*) - count(r.end_ts) AS open_count,
   count(CASE WHEN r.error < 0 THEN 1 END) AS errors_count,
   CAST(avg(r.latency_ns) AS INTEGER) AS latency_mean_ns,
-  max(CASE WHEN r.place = (50 * r.places_count + 99) / 100
+  max(CASE WHEN r.place = rank_of!(50, r.places_count)
     THEN r.latency_ns END) AS latency_p50_ns,
-  max(CASE WHEN r.place = (99 * r.places_count + 99) / 100
+  max(CASE WHEN r.place = rank_of!(99, r.places_count)
     THEN r.latency_ns END) AS latency_p99_ns,
   max(r.latency_ns) AS latency_max_ns,
   max(s.calls_count) AS calls_count,

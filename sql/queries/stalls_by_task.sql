@@ -77,7 +77,7 @@ SELECT
   count(*) AS stalls_count,
   sum(r.dur) AS total_ns,
   max(r.dur) AS max_ns,
-  max(CASE WHEN r.place = (99 * r.measured_count + 99) / 100 THEN r.dur END)
+  max(CASE WHEN r.place = rank_of!(99, r.measured_count) THEN r.dur END)
     AS p99_ns,
   count(*) - count(r.dur) AS unmeasured_count
 FROM ranked AS r

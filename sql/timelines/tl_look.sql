@@ -185,7 +185,7 @@ SELECT
   g.count,
   NULL
 FROM gap AS g
-WHERE g.place <= 100
+WHERE g.place <= (SELECT v.listed_most_count FROM wb_rule AS v)
 UNION ALL
 SELECT
   b.last_ts,

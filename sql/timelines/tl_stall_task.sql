@@ -68,9 +68,10 @@
 -- @column   arg_wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
 CREATE VIEW tl_stall_task AS
 WITH
-  -- Two thousand of them are as wide as a screen.
   pixel AS (
-    SELECT (b.last_ts - b.first_ts) / 2048 AS ns FROM wb_bounds AS b
+    SELECT (b.last_ts - b.first_ts) / v.drawn_steps_count AS ns
+    FROM wb_bounds AS b
+    CROSS JOIN wb_rule AS v
   ),
   part AS (
     SELECT

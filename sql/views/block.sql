@@ -106,7 +106,7 @@ WHERE p.nr_sector IS NOT NULL;
 -- @shared
 -- @summary  Requests that devices had when the trace began: completions whose
 --   issue was not recorded, and is not lost. Parts of a request begin where one
---   was issued. Where a device has more than 256, its issues were filtered.
+--   was issued. Where a device has too many, its issues were filtered.
 -- @grain    device, op; order device, op
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
@@ -150,7 +150,7 @@ SELECT
   sum(b.nr_sector) * o.sector_bytes AS bytes
 FROM begun AS b
 CROSS JOIN wb_units AS o
-WHERE b.requests_count <= 256
+WHERE b.requests_count <= (SELECT v.begun_most_count FROM wb_rule AS v)
 GROUP BY b.device, b.op, o.sector_bytes;
 
 -- @view     wb_block_busy

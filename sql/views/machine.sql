@@ -133,7 +133,7 @@ WITH RECURSIVE
     SELECT b.bdi, n.disk, b.depth + 1
     FROM below AS b
     JOIN _stack_right AS n ON n.bdi = b.disk
-    WHERE b.depth < 16
+    WHERE b.depth < (SELECT v.depth_most_count FROM wb_rule AS v)
   )
 SELECT DISTINCT b.bdi, b.disk
 FROM below AS b

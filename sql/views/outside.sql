@@ -146,11 +146,10 @@ WITH
         min(f.read_end_ts, f.end_ts) - f.ts
           >= v.most_ratio * (f.end_ts - f.ts), 0
       ) AS is_read,
-      f.end_ts - f.ts > u.second_ns / 100
+      f.end_ts - f.ts > v.penalty_least_ns
         AND f.ts - f.reclaim_end_ts BETWEEN 0 AND v.run_slack_ns AS is_high
     FROM followed AS f
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_units AS u
     WHERE f.wait_id IS NOT NULL
   )
 SELECT

@@ -282,6 +282,19 @@ FROM told AS t;
 --   it is never this many times as high for long
 -- @column   hung_factor INTEGER a device that is silent for this many times as
 --   long as its rate makes of what it has stopped
+-- @column   begun_most_count INTEGER a device that had more requests than these
+--   when the trace began had its issues filtered
+-- @column   depth_most_count INTEGER devices that lie on devices, and threads
+--   made by threads, are followed so deep
+-- @column   drain_most_count INTEGER windows in which a pool is written, at
+--   most
+-- @column   penalty_least_ns INTEGER a shorter sleep behind reclaim is none of
+--   memory.high
+-- @column   windows_most_count INTEGER windows of a run, at most
+-- @column   drawn_most_count INTEGER of more events a timeline draws the
+--   extremes of drawn_steps_count parts of the run
+-- @column   drawn_steps_count INTEGER about as wide as a screen
+-- @column   listed_most_count INTEGER gaps that a timeline names
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS
@@ -349,5 +362,13 @@ SELECT
   100 AS excerpt_least_count,
   30 * u.ms_ns AS page_pause_ns,
   50 AS impossible_factor,
-  4 AS hung_factor
+  4 AS hung_factor,
+  256 AS begun_most_count,
+  16 AS depth_most_count,
+  16 AS drain_most_count,
+  10 * u.ms_ns AS penalty_least_ns,
+  100000 AS windows_most_count,
+  40000 AS drawn_most_count,
+  2048 AS drawn_steps_count,
+  100 AS listed_most_count
 FROM wb_units AS u;

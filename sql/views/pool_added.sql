@@ -36,12 +36,12 @@ WITH RECURSIVE
     CROSS JOIN wb_units AS u
     GROUP BY u.second_ns
   ),
-  -- Windows that the pool takes to be written, up to 16 of them.
+  -- Windows that the pool takes to be written.
   drain AS (
     SELECT
       d.window_index,
       min(
-        16,
+        v.drain_most_count,
         1 + CAST(
           d.dirty_bytes * 1.0 * u.second_ns / s.bytes_per_s / q.window_ns
           AS INTEGER
@@ -51,6 +51,7 @@ WITH RECURSIVE
     CROSS JOIN speed AS s
     CROSS JOIN wb_params AS q
     CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
   ),
   slept AS (
     SELECT
@@ -84,7 +85,7 @@ WITH RECURSIVE
     UNION ALL
     SELECT b.windows_count + 1
     FROM back AS b
-    WHERE b.windows_count < 15
+    WHERE b.windows_count + 1 < (SELECT v.drain_most_count FROM wb_rule AS v)
   ),
   reached AS (
     SELECT a.window_index, a.window_index - b.windows_count AS before_index

@@ -585,10 +585,10 @@ WITH
   )
 SELECT
   CASE
-    WHEN g.ranks >= 16 THEN g.wait_4
-    WHEN g.ranks >= 8 THEN g.wait_3
-    WHEN g.ranks >= 4 THEN g.wait_2
-    WHEN g.ranks >= 2 THEN g.wait_1
+    WHEN g.ranks >= 1 << 4 THEN g.wait_4
+    WHEN g.ranks >= 1 << 3 THEN g.wait_3
+    WHEN g.ranks >= 1 << 2 THEN g.wait_2
+    WHEN g.ranks >= 1 << 1 THEN g.wait_1
     ELSE g.wait_0
   END AS wait_id,
   g.tid,

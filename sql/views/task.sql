@@ -312,14 +312,14 @@ WITH RECURSIVE
     FROM newest AS n
     WHERE n.clone_flags & 65536 <> 0
   ),
-  -- Threads are made by threads of their process; 16 deep is deep enough.
+  -- Threads are made by threads of their process.
   ancestor(tid, pid, depth) AS (
     SELECT c.tid, c.parent_tid, 1 FROM cloned AS c
     UNION ALL
     SELECT a.tid, c.parent_tid, a.depth + 1
     FROM ancestor AS a
     JOIN cloned AS c ON c.tid = a.pid
-    WHERE a.depth < 16
+    WHERE a.depth < (SELECT v.depth_most_count FROM wb_rule AS v)
   ),
   deepest AS (
     SELECT a.tid, max(a.depth) AS depth FROM ancestor AS a GROUP BY a.tid

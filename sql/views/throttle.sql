@@ -210,7 +210,7 @@ SELECT
   r.dirty * u.page_bytes AS dirty_bytes,
   CASE
     -- setpoint * wb_thresh, in 32 bits.
-    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 4294967296 THEN NULL
+    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 1 << 32 THEN NULL
     ELSE r.wb_setpoint * u.page_bytes
   END AS wb_setpoint_bytes,
   r.wb_dirty * u.page_bytes AS wb_dirty_bytes,

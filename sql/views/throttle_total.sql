@@ -350,7 +350,7 @@ WITH
   -- take longer than a look, and rates are as they should be.
   told AS (
     SELECT
-      (n.tid * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
+      (n.tid * 2 + coalesce(n.pause < 0, 0)) * (1 << 40)
         + CASE WHEN r.task_ratelimit BETWEEN 0 AND 1099511627775
           THEN r.task_ratelimit
           ELSE min(max(r.task_ratelimit, 0), 1099511627775)
@@ -371,7 +371,7 @@ WITH
   ),
   several AS (
     SELECT
-      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
+      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * (1 << 40)
         + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
       r.bdi,
       coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
@@ -393,20 +393,20 @@ SELECT
   s.task_id,
   a.bdi,
   a.cgroup_ino,
-  o.told / 1099511627776 % 2 AS is_late,
-  o.told % 1099511627776 AS rate,
+  o.told / (1 << 40) % 2 AS is_late,
+  o.told % (1 << 40) AS rate,
   o.told_ns,
   o.events_count
 FROM alone AS o
-JOIN single AS s ON s.tid = o.told / 2199023255552
+JOIN single AS s ON s.tid = o.told / (1 << 41)
 JOIN wb_throttle_total AS a ON a.task_id = s.task_id
 UNION ALL
 SELECT
-  o.told / 2199023255552,
+  o.told / (1 << 41),
   o.bdi,
   o.cgroup_ino,
-  o.told / 1099511627776 % 2,
-  o.told % 1099511627776,
+  o.told / (1 << 40) % 2,
+  o.told % (1 << 40),
   o.told_ns,
   o.events_count
 FROM several AS o;

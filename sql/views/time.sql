@@ -97,7 +97,7 @@ WITH RECURSIVE
       t.end_ts
     FROM tiles AS t
     WHERE t.window_start_ns + t.window_ns < t.end_ts
-      AND t.window_index < 99999
+      AND t.window_index + 1 < (SELECT v.windows_most_count FROM wb_rule AS v)
   )
 SELECT
   t.window_index,

@@ -318,14 +318,17 @@ WITH RECURSIVE
     SELECT 0, b.first_ts
     FROM wb_bounds AS b
     WHERE b.first_ts IS NOT NULL
-      AND (SELECT count(*) FROM raw_global_dirty_state AS g) > 40000
+      AND (SELECT count(*) FROM raw_global_dirty_state AS g)
+        > (SELECT v.drawn_most_count FROM wb_rule AS v)
     UNION ALL
     SELECT
       s.step_index + 1,
-      b.first_ts + (b.last_ts - b.first_ts) * (s.step_index + 1) / 2048
+      b.first_ts
+        + (b.last_ts - b.first_ts) * (s.step_index + 1) / v.drawn_steps_count
     FROM border AS s
     CROSS JOIN wb_bounds AS b
-    WHERE s.step_index < 2047
+    CROSS JOIN wb_rule AS v
+    WHERE s.step_index + 1 < v.drawn_steps_count
   ),
   -- A record shortly before; the search goes on from there.
   near AS (
@@ -382,14 +385,14 @@ WITH
       s.step_index,
       s.state_first_seq AS base,
       max(
-        (g.nr_dirty + g.nr_writeback) * 4294967296 + g.seq - s.state_first_seq
+        (g.nr_dirty + g.nr_writeback) * (1 << 32) + g.seq - s.state_first_seq
       ) AS most_dirty,
       min(
-        (g.nr_dirty + g.nr_writeback) * 4294967296 + g.seq - s.state_first_seq
+        (g.nr_dirty + g.nr_writeback) * (1 << 32) + g.seq - s.state_first_seq
       ) AS least_dirty,
-      max(g.nr_writeback * 4294967296 + g.seq - s.state_first_seq)
+      max(g.nr_writeback * (1 << 32) + g.seq - s.state_first_seq)
         AS most_writeback,
-      min(g.nr_writeback * 4294967296 + g.seq - s.state_first_seq)
+      min(g.nr_writeback * (1 << 32) + g.seq - s.state_first_seq)
         AS least_writeback
     FROM wb_step AS s
     CROSS JOIN raw_global_dirty_state AS g
@@ -416,13 +419,13 @@ WITH
     FROM extreme AS e
     JOIN wb_step AS s ON s.step_index = e.step_index
     UNION
-    SELECT e.base + e.most_dirty % 4294967296 FROM extreme AS e
+    SELECT e.base + e.most_dirty % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.base + e.least_dirty % 4294967296 FROM extreme AS e
+    SELECT e.base + e.least_dirty % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.base + e.most_writeback % 4294967296 FROM extreme AS e
+    SELECT e.base + e.most_writeback % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.base + e.least_writeback % 4294967296 FROM extreme AS e
+    SELECT e.base + e.least_writeback % (1 << 32) FROM extreme AS e
   )
 SELECT
   d.seq,
@@ -462,38 +465,41 @@ WITH
     SELECT
       min(t.seq) AS first_seq,
       max(t.seq) AS last_seq,
-      max(max(t.pause, 0) * 4294967296 + t.seq) AS longest_pause,
-      max(max(t.paused, 0) * 4294967296 + t.seq) AS longest_call,
-      max(t.dirtied * 4294967296 + t.seq) AS most_dirtied,
-      max(t.task_ratelimit * 4294967296 + t.seq) AS highest_rate,
-      min(t.task_ratelimit * 4294967296 + t.seq) AS lowest_rate
+      max(max(t.pause, 0) * (1 << 32) + t.seq) AS longest_pause,
+      max(max(t.paused, 0) * (1 << 32) + t.seq) AS longest_call,
+      max(t.dirtied * (1 << 32) + t.seq) AS most_dirtied,
+      max(t.task_ratelimit * (1 << 32) + t.seq) AS highest_rate,
+      min(t.task_ratelimit * (1 << 32) + t.seq) AS lowest_rate
     FROM wb_throttle_told AS t
     CROSS JOIN wb_bounds AS b
-    WHERE (SELECT z.events FROM size AS z) > 40000
+    CROSS JOIN wb_rule AS v
+    WHERE (SELECT z.events FROM size AS z) > v.drawn_most_count
     -- Not in the order of an index by thread, which would read events here and
     -- there.
     GROUP BY
       +t.tid, t.bdi, t.cgroup_ino, t.cgroup_path,
-      (t.ts - b.first_ts) * 2048 / nullif(b.last_ts - b.first_ts, 0)
+      (t.ts - b.first_ts) * v.drawn_steps_count
+        / nullif(b.last_ts - b.first_ts, 0)
   ),
   chosen AS (
     SELECT r.seq
     FROM raw_balance_dirty_pages AS r
-    WHERE (SELECT z.events FROM size AS z) <= 40000
+    WHERE (SELECT z.events FROM size AS z)
+      <= (SELECT v.drawn_most_count FROM wb_rule AS v)
     UNION
     SELECT e.first_seq FROM extreme AS e
     UNION
     SELECT e.last_seq FROM extreme AS e
     UNION
-    SELECT e.longest_pause % 4294967296 FROM extreme AS e
+    SELECT e.longest_pause % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.longest_call % 4294967296 FROM extreme AS e
+    SELECT e.longest_call % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.most_dirtied % 4294967296 FROM extreme AS e
+    SELECT e.most_dirtied % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.highest_rate % 4294967296 FROM extreme AS e
+    SELECT e.highest_rate % (1 << 32) FROM extreme AS e
     UNION
-    SELECT e.lowest_rate % 4294967296 FROM extreme AS e
+    SELECT e.lowest_rate % (1 << 32) FROM extreme AS e
   )
 SELECT
   t.seq,

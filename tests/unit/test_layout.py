@@ -69,6 +69,9 @@ def test_a_file_as_it_should_be(layout: ModuleType) -> None:
         ("SELECT u.ms_ns", "SELECT 20 * u.ms_ns", 15, "'20 * u.ms_ns' is a bare threshold"),
         ("SELECT u.ms_ns", "SELECT 20000000", 15, "'20000000' is a bare threshold"),
         ("AS p;", "AS p\nWHERE p.ts < 0.5;", 10, "'< 0.5' is a bare threshold"),
+        ("AS p;", "AS p\nWHERE p.ts > 40000;", 10, "'> 40000' is a bare threshold"),
+        ("AS p;", "AS p\nWHERE p.ts < -16;", 10, "'< -16' is a bare threshold"),
+        ("u.ms_ns AS ts", "u.ms_ns / 2048 AS ts", 15, "'/ 2048' is a bare threshold"),
         ("u.ms_ns AS ts", "u.ms_ns AS ns", 11, "column ns has no @column"),
         ("SELECT p.ts\n", "SELECT *\n", 8, "'SELECT *' is not for every engine"),
         (
@@ -189,7 +192,8 @@ def test_which_files_have_texts_of_the_library(layout: ModuleType) -> None:
 
 def test_what_is_no_threshold(layout: ModuleType) -> None:
     select = "SELECT 1.0 * u.second_ns * u.ms_ns / 3 AS ts"
-    where = "WHERE u.ms_ns > 0 AND u.ms_ns < 4 * u.page_bytes AND 1.0 < 2.0"
+    where = "WHERE u.ms_ns > 0 AND u.ms_ns < 4 * u.page_bytes AND 1.0 < 2.0 AND 9 < 1 << 32"
+    where += " AND u.version >= 6016 AND u.ms_ns >> 10 < 9 AND u.ms_ns < 64 * u.page_bytes"
     text = GOOD.replace("SELECT u.ms_ns AS ts", select).replace("AS u;", f"AS u\n{where};")
     assert where in text
     assert found(layout, text) == []
