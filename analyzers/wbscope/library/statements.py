@@ -118,7 +118,9 @@ class Select:
     Columns are those of the first SELECT of a compound one. Subqueries in FROM have an alias.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, names: str | None = None) -> None:
+        """`names` are those that a common table expression gives its columns: a, b."""
+        self._names = names.replace(",", " ").split() if names else None
         # Comments and strings blanked, so that places stay.
         code = _QUIET.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
         self._code = code.replace(";", " ")
@@ -182,7 +184,9 @@ class Select:
         start, end = self._first
         match = _SELECTED.search(self.top, start, end)
         items = [" ".join(item.split()) for item in match[1].split(",")] if match else []
-        return [(re.split(r"[ .]", item)[-1].strip('"'), item) for item in items if item]
+        items = [item for item in items if item]
+        names = self._names or [re.split(r"[ .]", item)[-1].strip('"') for item in items]
+        return list(zip(names, items, strict=False))
 
     @cached_property
     def _sources(self) -> dict[str, str | Select]:
@@ -202,7 +206,7 @@ class Select:
     def _steps(self) -> dict[str, Select]:
         """The common table expressions, by name."""
         return {
-            match[1]: Select(self._code[match.end() : self._close(match.end())])
+            match[1]: Select(self._code[match.end() : self._close(match.end())], match[2])
             for match in _CTE.finditer(self._code[: self._first[0]])
             if self.top[match.start() : match.end() - 1].strip()
         }

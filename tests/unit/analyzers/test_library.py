@@ -207,6 +207,7 @@ def test_a_column_that_is_passed_through_is_described_once(sql_dir: Path, select
         "SELECT a.ts, a.ts AS bdi FROM a",
         "WITH s AS (SELECT a.ts, a.ts AS bdi FROM a) SELECT s.ts, s.bdi FROM s",
         "SELECT ts, bdi FROM a CROSS JOIN c",
+        "WITH s(bdi, ts) AS (SELECT a.ts, a.bdi FROM a) SELECT s.ts, s.bdi FROM s",
         "SELECT a.ts, 'a' AS bdi FROM a",
     ],
 )
