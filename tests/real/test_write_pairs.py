@@ -189,7 +189,7 @@ def test_a_file_without_the_links_answers_too(tmp_path: Path) -> None:
         # The saved views name the column.
         find = "SELECT name FROM sqlite_schema WHERE type = 'view'"
         for (view,) in connection.execute(find).fetchall():
-            connection.execute(f"DROP VIEW {view}")
+            connection.execute(f'DROP VIEW "{view}"')
         for call in _CALLS:
             for side in ("enter", "exit"):
                 connection.execute(f"ALTER TABLE ev_sys_{side}_{call} DROP COLUMN prev_seq")

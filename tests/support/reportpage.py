@@ -158,5 +158,9 @@ def hostile_run(database: Path) -> None:
         db.execute(
             "UPDATE sidecar_mounts SET mount = replace(mount, '/data', ?)", (f"/{HOSTILE[0]}",)
         )
+        db.execute(
+            "UPDATE sidecar_text SET text = text || ? WHERE name = 'sysctls'",
+            (f"vm.{HOSTILE[3]} = {HOSTILE[0]}\n",),
+        )
         db.execute("INSERT INTO sidecar_sysctls VALUES (?, ?, 1)", (f"vm.{HOSTILE[3]}", HOSTILE[0]))
         db.execute("UPDATE cgroup SET path = path || ?", (f"/{HOSTILE[0]}",))

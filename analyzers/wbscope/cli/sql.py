@@ -89,8 +89,9 @@ def sql(
     no_pager: NoPagerOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run SELECTs on the tables of a run, all views and all canned queries.
+    """Run SELECTs on the tables of a run and all views.
 
+    Canned queries are views, too: SELECT * FROM fairness.
     Without a statement it asks for them, or reads them from stdin where that is
     no terminal. The run is open read-only: nothing can be written or attached.
     .help lists what else can be asked, at the prompt, as STATEMENT or on stdin: .tables,

@@ -79,11 +79,11 @@ MISTAKES = {
         "CREATE VIEW wb_throttle",
         "seq, ts, ",
     ),
-    "a query as a table": Mistake(
-        ("sql", str(RUN), "select * from fairness"),
+    "a query that is a keyword": Mistake(
+        ("sql", str(RUN), "select * from check"),
         "sql-error",
-        f"wbscope query fairness {RUN}",
-        "jain",
+        f"""wbscope sql {RUN} 'SELECT * FROM "check"'""",
+        "verdict",
     ),
     "a misspelt query": Mistake(
         ("query", "fairnes", str(RUN)), "unknown-query", "wbscope queries", "fairness", "fairness"

@@ -410,8 +410,10 @@ def test_overwritten_pages(database: Path) -> None:
 
 
 def test_wrong_sql_in_the_library_is_a_bug(database: Path, sql_dir: Path) -> None:
-    (sql_dir / "queries/bad.sql").write_text("-- @query bad\nSELECT a FROM nowhere;\n")
-    with wbscope.open(database) as run, pytest.raises(InternalError, match="no such table"):
+    (sql_dir / "queries/bad.sql").write_text(
+        "-- @query bad\nSELECT p.missing FROM wb_params AS p;\n"
+    )
+    with wbscope.open(database) as run, pytest.raises(InternalError, match="no such column"):
         run.query("bad")
 
 

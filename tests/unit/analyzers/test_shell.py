@@ -60,7 +60,7 @@ def test_completion_replaces_what_was_typed(objects: Objects) -> None:
 
 def test_schema_has_type_unit_and_meaning(objects: Objects) -> None:
     schema = answer(".schema tl_pauses", objects, 80).splitlines()
-    assert schema[0] == "view tl_pauses"
+    assert schema[0] == "timeline tl_pauses"
     assert any(
         line.split() == ["ts", "INTEGER", "ns", "start,", "trace", "clock"] for line in schema
     )
