@@ -10,6 +10,7 @@
 #include <map>
 
 #include "bad_stamps.h"
+#include "base/byte_reader.h"
 #include "base/interrupt.h"
 #include "damage.h"
 #include "event_choice.h"
@@ -257,8 +258,7 @@ std::vector<Message> read_lines(const InputFile& file, const References& referen
                                 Counters& counters) {
   std::array<std::byte, kUtf8Mark.size()> start{};
   const std::size_t got = file.read_some(0, start);
-  const bool has_mark = std::string_view(reinterpret_cast<const char*>(start.data()), got) ==
-                        kUtf8Mark;
+  const bool has_mark = as_text(std::span(start).first(got)) == kUtf8Mark;
   std::uint64_t offset = has_mark ? kUtf8Mark.size() : 0;
   LineSource lines([&file, &offset](std::span<std::byte> out) {
     const std::size_t step = file.read_some(offset, out);

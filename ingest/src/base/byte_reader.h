@@ -14,6 +14,17 @@
 
 namespace wbscope {
 
+// The bytes of an object as those that C has: the one place where they are cast.
+[[nodiscard]] inline const char* as_chars(const void* bytes) noexcept {
+  return static_cast<const char*>(bytes);
+}
+[[nodiscard]] inline const unsigned char* as_unsigned(const void* bytes) noexcept {
+  return static_cast<const unsigned char*>(bytes);
+}
+[[nodiscard]] inline unsigned char* as_unsigned(void* bytes) noexcept {
+  return static_cast<unsigned char*>(bytes);
+}
+
 enum class ByteOrder : std::uint8_t { kLittle, kBig };
 
 constexpr ByteOrder kHostOrder =
@@ -77,7 +88,7 @@ class ByteReader {
     if (end == begin + span) return std::nullopt;
     const auto length = static_cast<std::size_t>(end - begin);
     position_ += length + 1;
-    return std::string_view(static_cast<const char*>(static_cast<const void*>(begin)), length);
+    return std::string_view(as_chars(begin), length);
   }
 
  private:
@@ -88,7 +99,7 @@ class ByteReader {
 
 // A view of bytes as text, for handing to parsers of text.
 [[nodiscard]] inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {
-  return {static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()};
+  return {as_chars(bytes.data()), bytes.size()};
 }
 
 }  // namespace wbscope

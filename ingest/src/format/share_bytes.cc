@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/byte_reader.h"
 #include "format/format_share.h"
 
 namespace wbscope {
@@ -17,7 +18,7 @@ class Writer {
   template <typename T>
   bool number(const T& value) {
     static_assert(std::is_integral_v<T>);
-    bytes_.append(static_cast<const char*>(static_cast<const void*>(&value)), sizeof(value));
+    bytes_.append(as_chars(&value), sizeof(value));
     return true;
   }
   template <typename T>

@@ -8,6 +8,8 @@
 #include <new>
 #include <protozero/pbf_writer.hpp>
 
+#include "base/byte_reader.h"
+
 namespace wbscope {
 
 void compress_packets(std::string_view packets, std::string& out) {
@@ -15,9 +17,10 @@ void compress_packets(std::string_view packets, std::string& out) {
   constexpr int kLevel = 6;  // of 9: packets are alike, and shrink to a tenth
   uLongf bytes = compressBound(packets.size());
   std::string compressed(bytes, '\0');
-  const auto* from = reinterpret_cast<const Bytef*>(packets.data());
-  auto* to = reinterpret_cast<Bytef*>(compressed.data());
-  if (compress2(to, &bytes, from, packets.size(), kLevel) != Z_OK) throw std::bad_alloc();
+  if (compress2(as_unsigned(compressed.data()), &bytes, as_unsigned(packets.data()),
+                packets.size(), kLevel) != Z_OK) {
+    throw std::bad_alloc();
+  }
   std::string packet;
   protozero::pbf_writer(packet).add_bytes(kCompressedPackets, compressed.data(), bytes);
   out.clear();

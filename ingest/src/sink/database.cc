@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
 #include "base/error.h"
 #include "sink/sql_memory.h"
 #include "sink/temp_files.h"
@@ -81,8 +82,7 @@ double Statement::real(int index) const noexcept {
 std::string_view Statement::text(int index) const noexcept {
   const unsigned char* text = sqlite3_column_text(stmt_.get(), index);
   if (text == nullptr) return {};
-  return {static_cast<const char*>(static_cast<const void*>(text)),
-          static_cast<std::size_t>(sqlite3_column_bytes(stmt_.get(), index))};
+  return {as_chars(text), static_cast<std::size_t>(sqlite3_column_bytes(stmt_.get(), index))};
 }
 
 Database::Database(const std::string& path, std::string name, Mode mode)

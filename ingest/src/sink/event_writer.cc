@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/byte_reader.h"
+
 namespace wbscope {
 namespace {
 
@@ -159,7 +161,7 @@ std::string_view EventWriter::said(const std::vector<FieldPlan>& fields,
   for (const FieldPlan& field : fields) {
     if (field.offset >= record.size()) continue;
     const auto bytes = std::min<std::size_t>(field.bytes, record.size() - field.offset);
-    said_.append(reinterpret_cast<const char*>(record.data()) + field.offset, bytes);
+    said_.append(as_chars(record.data()) + field.offset, bytes);
   }
   return said_;
 }

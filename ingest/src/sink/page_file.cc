@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -73,6 +74,7 @@ PageRun PageFile::allocate(std::size_t pages) {
 }
 
 void PageFile::write(const PageRun& run, std::span<const std::byte> pages) const {
+  assert(pages.size() % size_.bytes == 0);
   const std::size_t count = pages.size() / size_.bytes;
   const std::size_t before = std::min(count, run.before_jump());
   if (before > 0) write(run.number(0), pages.first(before * size_.bytes));
@@ -80,6 +82,8 @@ void PageFile::write(const PageRun& run, std::span<const std::byte> pages) const
 }
 
 void PageFile::write(std::uint32_t page, std::span<const std::byte> bytes) const {
+  // Page 1 has the header, which SQLite and finish() write.
+  assert(page > 1 && page != lock_page_ && bytes.size() % size_.bytes == 0);
   write_at(std::uint64_t{page - 1} * size_.bytes, bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,7 @@ inline std::size_t put_varint(std::byte* at, std::uint64_t value) noexcept {
 
 // The low `bytes` of value, the highest first. Pre: room for 8 bytes at `at`.
 inline void put_big_endian(std::byte* at, std::uint64_t value, unsigned bytes) noexcept {
+  assert(bytes >= 1 && bytes <= 8);
   if constexpr (std::endian::native == std::endian::little) {
     value = __builtin_bswap64(value << (64 - 8 * bytes));
   } else {
@@ -57,8 +59,9 @@ inline void put_big_endian(std::byte* at, std::uint64_t value, unsigned bytes) n
   std::memcpy(at, &value, sizeof(value));
 }
 
-// One row after the other, each of less than a billion bytes (Error); values in the order of the table's columns. The
-// INTEGER PRIMARY KEY is a null(): its value is the row's number.
+// One row after the other, each of less than a billion bytes (Error); values in
+// the order of the table's columns. The INTEGER PRIMARY KEY is a null(): its
+// value is the row's number.
 class RecordEncoder {
  public:
   void begin_row() noexcept {
@@ -80,6 +83,7 @@ class RecordEncoder {
     }
     const Width width = kWidths[static_cast<std::size_t>(std::bit_width(magnitude))];
     types_[types_used_++] = static_cast<std::byte>(width.type);
+    assert(body_used_ + sizeof(std::uint64_t) <= body_.size());
     put_big_endian(body_.data() + body_used_, static_cast<std::uint64_t>(value), width.bytes);
     body_used_ += width.bytes;
   }
@@ -105,6 +109,8 @@ class RecordEncoder {
   [[nodiscard]] std::size_t size() const noexcept { return header_bytes() + body_used_; }
   // Writes it. Pre: room for size() + kMaxVarintBytes at `at`.
   void put(std::byte* at) const noexcept {
+    assert(types_used_ <= types_.size() && body_used_ <= body_.size());
+    assert(types_used_ <= types_.size() && body_used_ <= body_.size());
     const std::size_t size_bytes = put_varint(at, header_bytes());
     std::memcpy(at + size_bytes, types_.data(), types_used_);
     if (body_used_ > 0) std::memcpy(at + size_bytes + types_used_, body_.data(), body_used_);

@@ -3,6 +3,7 @@
 #include "sink/table_pages.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "base/error.h"
@@ -53,6 +54,7 @@ void RecordEncoder::throw_too_large() {
 TablePages::TablePages(const PageSize& size) : size_(size) {}
 
 void TablePages::add(std::int64_t row, const RecordEncoder& record, MadePages& made) {
+  assert(row > last_row_ || (offsets_.empty() && children_.empty()));
   const std::size_t bytes = record.size();
   const std::size_t most = size_.usable - 35;  // X, M and K of the format's description
   std::size_t local = bytes;
@@ -74,6 +76,8 @@ void TablePages::add(std::int64_t row, const RecordEncoder& record, MadePages& m
   at += put_varint(at, bytes);
   at += put_varint(at, number);
   used_ += cell;
+  assert(kLeafHeader + kPointer * offsets_.size() + used_ <= size_.usable);
+  assert(used_ <= cells_.size());
   last_row_ = row;
   if (local == bytes) [[likely]] {
     record.put(at);
@@ -84,6 +88,7 @@ void TablePages::add(std::int64_t row, const RecordEncoder& record, MadePages& m
 
 // The rest of a row that is too long for a leaf goes into a chain of pages.
 void TablePages::add_long(const RecordEncoder& record, std::size_t local, MadePages& made) {
+  assert(local < record.size() && local + kNumber <= used_);
   long_record_.resize(record.size());
   record.put(long_record_.data());
   std::memcpy(cells_.data() + used_ - kNumber - local, long_record_.data(), local);
@@ -104,6 +109,8 @@ void TablePages::add_long(const RecordEncoder& record, std::size_t local, MadePa
 
 void TablePages::put_leaf(std::byte* page) const {
   const std::size_t content = size_.usable - used_;
+  assert(kLeafHeader + kPointer * offsets_.size() <= content);
+  assert(std::ranges::is_sorted(offsets_) && (offsets_.empty() || offsets_.back() < used_));
   put_page_header(page, kLeafOfTable, offsets_.size(), content);
   std::byte* pointer = page + kLeafHeader;
   for (const std::uint16_t offset : offsets_) {
@@ -114,6 +121,7 @@ void TablePages::put_leaf(std::byte* page) const {
 }
 
 void TablePages::close_leaf(MadePages& made) {
+  assert(!offsets_.empty());
   const std::size_t begin = made.bytes.size();
   made.bytes.resize(begin + size_.bytes);
   put_leaf(made.bytes.data() + begin);
@@ -129,18 +137,23 @@ void TablePages::close_leaf(MadePages& made) {
 }
 
 void TablePages::number(MadePages& made, const PageRun& run) {
-  for (const auto& link : made.links) put_u32(made.bytes.data() + link.at, run.number(link.page));
+  for (const auto& link : made.links) {
+    assert(link.at + kNumber <= made.bytes.size());
+    put_u32(made.bytes.data() + link.at, run.number(link.page));
+  }
   if (made.is_waited_for) {
     for (const auto& link : links_) put_u32(cells_.data() + link.at, run.number(link.page));
     links_.clear();
   }
   for (const auto& leaf : made.leaves) {
+    assert(children_.empty() || leaf.last_row > children_.back().last_row);
     children_.push_back({.last_row = leaf.last_row, .page = run.number(leaf.page)});
   }
 }
 
 // The last child has no cell: it is for all rows behind the others.
 void TablePages::put_interior(std::span<const Child> children, std::byte* page) const {
+  assert(children.size() > 1);  // SQLite takes an interior page without a cell for damage
   std::size_t content = size_.usable;
   std::byte* pointer = page + kInteriorHeader;
   for (const Child& child : children.first(children.size() - 1)) {
@@ -151,6 +164,7 @@ void TablePages::put_interior(std::span<const Child> children, std::byte* page) 
     put_u16(pointer, content);
     pointer += kPointer;
   }
+  assert(kInteriorHeader + kPointer * (children.size() - 1) <= content);
   put_page_header(page, kInteriorOfTable, children.size() - 1, content);
   put_u32(page + kLeafHeader, children.back().page);
 }

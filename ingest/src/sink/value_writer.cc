@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
+
 namespace wbscope {
 namespace {
 
@@ -163,8 +165,7 @@ void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Val
                         if (field.type.empty()) field.kind = FieldKind::kText;
                       },
                       [&](std::span<const std::byte> blob) {
-                        keep(Stored::Kind::kBlob, reinterpret_cast<const char*>(blob.data()),
-                             blob.size());
+                        keep(Stored::Kind::kBlob, as_chars(blob.data()), blob.size());
                         if (field.type.empty()) field.kind = FieldKind::kBytes;
                       }},
              value);

@@ -7,6 +7,8 @@
 
 #include <new>
 
+#include "base/byte_reader.h"
+
 namespace wbscope {
 
 struct Decompressor::State {
@@ -37,9 +39,8 @@ std::string Decompressor::run(std::span<const std::byte> in, std::span<std::byte
     if (ZSTD_isError(got)) return std::string("zstd: ") + ZSTD_getErrorName(got);
   } else if (compression_ == Compression::kZlib) {
     uLongf length = out.size();
-    const int rc = ::uncompress(static_cast<Bytef*>(static_cast<void*>(out.data())), &length,
-                                static_cast<const Bytef*>(static_cast<const void*>(in.data())),
-                                in.size());
+    const int rc =
+        ::uncompress(as_unsigned(out.data()), &length, as_unsigned(in.data()), in.size());
     if (rc != Z_OK) return "zlib: error " + std::to_string(rc);
     got = length;
   } else {
