@@ -22,8 +22,10 @@
 -- @expect    throttle_summary.slept_total_ns lower
 -- @events    writeback:balance_dirty_pages, writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that writers to the device were held up
+-- @column   thresh_bytes INTEGER mean dirty threshold
 -- @column    gap_ns INTEGER how long the device takes to write the difference
 -- @column    background_bytes INTEGER a quarter of the dirty threshold
+-- @column   dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
 -- @source    mm/page-writeback.c wb_over_bg_thresh()
 WITH

@@ -44,6 +44,8 @@
 -- @column    severity TEXT severe or warning
 -- @column    confidence TEXT inferred where no event tells for most of that
 --   time what the other cgroup held
+-- @column   bdi TEXT the device that they write to
+-- @column   cgroup_ino INTEGER the cgroup that they write from
 -- @column    own_share_ratio REAL what their own wb held meanwhile
 -- @column    holder_bdi TEXT the same device
 -- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool;

@@ -14,6 +14,7 @@
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER 0: waits for it have findings of their own
 -- @column    severity TEXT severe or warning
+-- @column   silent_ns INTEGER how long
 -- @column    end TEXT the trace ended; NULL = it went on
 -- @column    first_ts INTEGER ns, start
 -- @column    last_ts INTEGER ns, end

@@ -24,6 +24,7 @@
 -- @costs     Others on that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @events    writeback:balance_dirty_pages, block:block_rq_issue
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
 -- @column    limited_cgroup_ino INTEGER the same; NULL = the root, which has no
 --   io.max
 -- @column    limited_bdi TEXT the device, where it is a disk itself: io.max

@@ -14,6 +14,8 @@
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
 -- @events    sched:sched_switch
+-- @column   cost_task_ns INTEGER time that flushers lost to it
+-- @column   tasks TEXT flusher threads
 -- @column    who TEXT the flusher, or which flushers: their times add up, also
 --   where they stood still together
 -- @column    in_all TEXT that this is their sum; empty for one

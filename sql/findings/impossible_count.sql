@@ -19,6 +19,8 @@
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    confidence TEXT inferred of a limit: the threshold may have fallen
 --   right before the trace
+-- @column   rows_count INTEGER events with such a number
+-- @column   events_count INTEGER events
 -- @column    doubt TEXT what else it can be; empty = nothing
 -- @column    tasks TEXT who lost it; NULL = nobody was throttled by it
 -- @source    mm/page-writeback.c; 4.3-rc and 5.15: memcg writeback counters

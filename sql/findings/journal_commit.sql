@@ -53,6 +53,8 @@
 --   its thread had requests in flight; where sleeps were not: all of a call is
 --   one wait then; or where the disk got much less than the pages that were
 --   written
+-- @column   background_bytes INTEGER background limit beside it: what it writes
+--   in half a second; NULL = none is proposed
 -- @column    journaled_bdi TEXT the device, where it has data=journal: nothing
 --   else is then proposed
 -- @column    timed_bdi TEXT the device, where no lower limit helps and nobody
@@ -63,10 +65,13 @@
 --   changes nothing, likewise
 -- @column    unasked_bdi TEXT the device, where no limit helps and calls of
 --   fsync were not recorded
+-- @column   untold_bytes INTEGER what the device writes in two seconds, where
+--   nothing tells the limit in force
 -- @column    iops_bdi TEXT the device, where its writes are so small that a
 --   lower limit would make it write less
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column   dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
 -- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction();
 --   fs/ext4/inode.c ext4_map_blocks(), ext4_should_dioread_nolock()

@@ -27,9 +27,12 @@
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
+-- @column   tasks TEXT who lost it; NULL = nobody
 -- @column    held_ns INTEGER the same time; NULL = nobody
 -- @column    before_ns INTEGER the same time, of a part that begins behind the
 --   change; then held_ns is NULL
+-- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up for this reason
 -- @column    changes_count INTEGER changes; NULL = one
 -- @column    from_bytes INTEGER limit before; NULL = several changes
 -- @column    to_bytes INTEGER limit behind; NULL likewise
@@ -37,6 +40,8 @@
 -- @column    dirty_bytes INTEGER what was dirty then; NULL likewise
 -- @column    low_bytes INTEGER lowest limit; NULL = one change
 -- @column    high_bytes INTEGER highest limit; NULL likewise
+-- @column   first_ts INTEGER ns, start of the first wait; NULL = none
+-- @column   last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c dirty_bytes_handler()
 WITH
   counted AS (

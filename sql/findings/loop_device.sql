@@ -12,6 +12,7 @@
 -- @advice    Set up the loop device with direct I/O (losetup --direct-io=on).
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that its writers were held up
+-- @column   bdi TEXT the loop device
 -- @column    held_ns INTEGER the same; NULL = they were not
 -- @source    drivers/block/loop.c
 WITH

@@ -46,16 +46,35 @@
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where the disk gets much less than the
 --   pages that are written
+-- @column   tasks TEXT who lost it; NULL = nobody
 -- @column    place TEXT in what, or for what they waited; NULL = nobody did
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    sync_ns INTEGER time that all tasks waited; NULL = nobody did
 -- @column    dirty_max_ns INTEGER how long the device takes to write it
+-- @column   held_bytes INTEGER most that was dirty for the device; NULL =
+--   nothing tells, or nearly all was
+-- @column   wrote_bytes INTEGER what it wrote, where nothing tells what was
+--   dirty for it and the machine had more; else NULL
+-- @column   any_bytes INTEGER most that the machine had dirty, where nothing
+--   tells what was so for the device, and it wrote no less; else NULL
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy,
 --   where others wrote, too
+-- @column   reached_ratio REAL what the disk got, over the bytes of the pages
+--   that were written, where that is much less (compression); else NULL
+-- @column   worth_bytes INTEGER proposed_bytes, where that is what the device
+--   writes in two seconds; else NULL
+-- @column   floor_bytes INTEGER proposed_bytes, where that is the lowest limit
+--   that is kept; else NULL
+-- @column   background_bytes INTEGER background limit beside it: what it writes
+--   in half a second; NULL = none is proposed
 -- @column    iops_bdi TEXT the device, where its writes are so small that a
 --   lower limit would make it write less
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes now; NULL
+--   = not set
 -- @column    background_percent INTEGER as dirty_percent
+-- @column   first_ts INTEGER ns, start of the first wait; NULL = none
+-- @column   last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
 WITH
   kinds AS (

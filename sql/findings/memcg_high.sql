@@ -18,6 +18,8 @@
 --   less memory.
 -- @events    sched:sched_switch, vmscan:mm_vmscan_memcg_reclaim_begin
 -- @column    severity TEXT warning or note
+-- @column   longest_ns INTEGER longest of these sleeps
+-- @column   first_ts INTEGER ns, start of the first
 -- @source    mm/memcontrol.c mem_cgroup_handle_over_high()
 SELECT
   t.cost_task_ns,

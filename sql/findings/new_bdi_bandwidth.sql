@@ -34,6 +34,8 @@
 --   pages that were written
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
 --   disk_rates that of the whole run
+-- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up for this reason
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not,

@@ -21,7 +21,10 @@
 -- @column    cost_task_ns INTEGER 0
 -- @column    severity TEXT warning or note
 -- @column    task TEXT the one that lost most
+-- @column   ready_ns INTEGER time that it was ready and had no CPU
+-- @column   seen_ns INTEGER its time
 -- @column    ready_ratio REAL share of that
+-- @column   longest_ns INTEGER longest wait for a CPU
 -- @column    more TEXT how many others of which the same can be said; NULL =
 --   none
 -- @source    kernel/sched/core.c __schedule(); kernel/sched/fair.c

@@ -22,6 +22,7 @@
 --   is not whole
 -- @column    why TEXT what is missing
 -- @column    so TEXT what that means for all else
+-- @column   lost_count INTEGER events lost
 -- @column    remedy TEXT what gives a whole trace, with events and times
 -- @source    docs/findings.md
 SELECT

@@ -67,6 +67,7 @@
 -- @column    command TEXT what records the rest; NULL with an all-clear
 -- @column    part TEXT that only a part was looked at, or little time; empty
 --   for the whole
+-- @column   limit_max_bytes INTEGER highest limit
 -- @source    docs/findings.md
 WITH
   -- The events of 2011 tell no calls: each wait is one then.

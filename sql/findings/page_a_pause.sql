@@ -16,6 +16,7 @@
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER 0
 -- @column    task TEXT the task
+-- @column   comm TEXT its name
 -- @column    bdi TEXT the device
 -- @column    pauses_count INTEGER its pauses for that device
 -- @column    slept_ns INTEGER how long it slept in them

@@ -15,6 +15,8 @@
 --   changed_after_ns = max(changed_after_ns, bdi={bdi})
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER 0: what it cost others tell
+-- @column   before_bytes_per_s REAL what it wrote while it was busy until then
+-- @column   after_bytes_per_s REAL and from then on
 -- @column    changed_after_ns INTEGER when, from the trace's start
 -- @source    docs/findings.md
 SELECT

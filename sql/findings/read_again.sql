@@ -12,6 +12,7 @@
 --   max(read_bytes)
 -- @column    cost_task_ns INTEGER 0
 -- @column    refault_bytes INTEGER read again
+-- @column   read_bytes INTEGER all that was read
 -- @source    mm/workingset.c
 SELECT
   0 AS cost_task_ns,

@@ -44,6 +44,8 @@
 --   that is no lower limit, or nothing tells
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes now; NULL
+--   = not set
 -- @column    background_percent INTEGER as dirty_percent
 -- @source    mm/vmscan.c shrink_folio_list()
 WITH

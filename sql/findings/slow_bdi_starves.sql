@@ -43,6 +43,7 @@
 -- @column    title TEXT where nothing tells whose pages they were; NULL = as
 --   above
 -- @column    severity TEXT severe or warning
+-- @column   bdi TEXT the device that they write to
 -- @column    own_share_ratio REAL what their own wb held meanwhile
 -- @column    holder_bdi TEXT the device whose pages filled the pool; NULL = not
 --   known

@@ -37,6 +37,8 @@
 --   dirtied half of that or more
 -- @column    how TEXT by which call; NULL = they dirty mappings, or less than a
 --   page in each write
+-- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up for this reason
 -- @source    mm/page-writeback.c balance_dirty_pages()
 SELECT
   t.cost_task_ns,

@@ -14,6 +14,7 @@
 --   time of each kind of request.
 -- @optional  nfs:nfs_initiate_write, fuse:fuse_request_send
 -- @column    severity TEXT warning or note
+-- @column   bdi TEXT of the file system
 -- @source    docs/stalls.md
 SELECT
   t.cost_task_ns,

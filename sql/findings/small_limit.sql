@@ -30,6 +30,7 @@
 -- @events    writeback:balance_dirty_pages
 -- @column    confidence TEXT inferred where the device's requests were not
 --   recorded
+-- @column   thresh_bytes INTEGER mean dirty threshold of the machine
 -- @column    thresh_ns INTEGER how long the device takes to write it
 -- @column    soon TEXT less than a pause, where global_dirty_state was not
 --   recorded; else NULL
@@ -42,6 +43,8 @@
 --   of the memory at most
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes now; NULL
+--   = not set
 -- @column    background_percent INTEGER as dirty_percent
 -- @source    mm/page-writeback.c MAX_PAUSE
 WITH

@@ -48,11 +48,16 @@
 -- @column    idle_bdi TEXT the device, likewise: no other advice is given
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
+-- @column   background_bytes INTEGER background limit beside it: what it writes
+--   in half a second; NULL = none is proposed
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
 -- @column    little_bytes INTEGER most that was dirty, where a limit that low
 --   changes nothing
+-- @column   untold_bytes INTEGER what the device writes in two seconds, where
+--   nothing tells the limit in force
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column   dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
 -- @source    fs/sync.c
 WITH

@@ -12,6 +12,7 @@
 --   {longest_ns}[: writing behind goes at the speed of {bdi}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=write_behind,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=write_behind, bdi={bdi})
+-- @column   tasks TEXT who called it
 -- @source    fs/sync.c ksys_sync_file_range()
 SELECT
   t.cost_task_ns,

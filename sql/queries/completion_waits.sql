@@ -12,6 +12,7 @@
 -- @grain    task and bdi; order wait_ns descending, tid, bdi
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   comm TEXT its name
 -- @column   waits_count INTEGER waits
 -- @column   unfinished_count INTEGER waits whose end is not in the trace
 -- @column   wait_ns INTEGER waited, together

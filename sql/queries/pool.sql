@@ -11,8 +11,6 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   bdi TEXT whose pages; NULL = unknown
--- @column   cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   held_bytes REAL mean of what it held
 -- @column   held_ratio REAL of the machine's dirty pages
 -- @source   docs/findings.md

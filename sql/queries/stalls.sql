@@ -39,6 +39,7 @@
 -- @column   ts INTEGER ns, start of the wait
 -- @column   dur INTEGER ns, its time without the waits inside it; NULL = no
 --   event tells its end
+-- @column   comm TEXT its name
 -- @column   cause TEXT why the task waited here, or unknown
 -- @column   span_ns INTEGER from its start to its end, waits inside it included
 -- @column   basis TEXT how dur was measured: sched, events, reported, measured

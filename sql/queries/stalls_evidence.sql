@@ -34,6 +34,7 @@
 --   block:block_rq_complete, jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   sched:sched_switch, sched:sched_process_exit
 -- @column   stall_ts INTEGER ns, start of the stall
+-- @column   comm TEXT its name
 -- @column   evidence TEXT event or fact
 -- @column   before_ns INTEGER from it to the start of the stall; negative: it
 --   fired later, such as an event that reports a sleep; NULL = of the whole

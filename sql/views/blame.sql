@@ -194,6 +194,7 @@ FROM _pool_own AS p;
 -- @grain    sleep of a throttled task with another wb that is known; order seq
 -- @key      seq
 -- @events   writeback:balance_dirty_pages
+-- @column   bdi TEXT whose pages
 -- @column   held_bytes INTEGER by its last event or sample
 -- @materialize
 CREATE VIEW wb_pool_holder AS
@@ -350,6 +351,8 @@ WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 -- @grain    window, holder; order window_index, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
+-- @column   bdi TEXT whose pages; NULL = unknown
+-- @column   cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   held_bytes REAL mean of what it held; NULL = nothing tells the pool
 -- @column   share_ratio REAL of the pool; those of a window add up to 1
 -- @column   pool_bytes INTEGER mean of the machine's dirty pages

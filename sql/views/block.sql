@@ -294,6 +294,7 @@ CROSS JOIN wb_units AS u;
 --   of zram, pmem, device mapper and md are none.
 -- @grain    disk; order disk
 -- @optional block:block_rq_complete
+-- @column   written_bytes INTEGER by its counters
 -- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
 --   devices
 CREATE VIEW wb_disk_counted AS

@@ -11,6 +11,7 @@
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
 -- @column   window_index INTEGER of wb_window
+-- @column   ts INTEGER ns, trace clock: it was dirtied before
 -- @column   dirtied_bytes REAL what it dirtied
 CREATE VIEW wb_dirtied_part AS
 SELECT

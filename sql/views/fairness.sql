@@ -467,6 +467,7 @@ FROM per_window AS f;
 --   debugger.
 -- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
 -- @optional sched:sched_switch
+-- @column   ts INTEGER ns, when it left the CPU, or got it
 -- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
 --   if it did not
 -- @column   is_idle INTEGER 1: such a sleep; 0: it ran

@@ -144,6 +144,7 @@ GROUP BY f.event, f.what;
 -- @key      bdi
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT major:minor
+-- @column   silent_ns INTEGER of wb_silence
 -- @materialize
 CREATE VIEW wb_hung AS
 SELECT s.device AS bdi, s.silent_ns, s.is_open, s.from_ts, s.to_ts

@@ -51,6 +51,7 @@ ORDER BY c.call_seq, c.finding;
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
 --   about a device are apart by device, those about a cgroup by cgroup.
 -- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
+-- @column   finding TEXT rule of sql/findings
 -- @column   bdi TEXT backing device; NULL = not about one, or not known
 -- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
 -- @column   cost_task_ns INTEGER time that all tasks together lost to it
@@ -236,6 +237,8 @@ JOIN named AS n
 -- @grain    task under a name; order task_id
 -- @key      task_id
 -- @optional writeback:balance_dirty_pages, sched:sched_switch
+-- @column   comm TEXT its name
+-- @column   bdi TEXT device that it waited longest for
 -- @column   asleep_ns INTEGER its waits
 -- @column   life_ns INTEGER from its first event to its last, or to the end of
 --   its last wait

@@ -12,6 +12,9 @@
 -- @grain    time; order tid, ts
 -- @optional sched:sched_switch, writeback:balance_dirty_pages,
 --   block:block_rq_issue, block:block_rq_complete
+-- @column   seq INTEGER of the sched_switch, or of the event that ended it
+-- @column   ts INTEGER ns, start; of a think time the latest that it can be
+-- @column   end_ts INTEGER ns, end
 -- @column   what TEXT D sleep or think
 -- @column   basis TEXT sched or events
 -- @column   bdi TEXT backing device that the task writes to; NULL = not told
@@ -202,6 +205,7 @@ FROM (
 --   watch.
 -- @grain    event; order seq
 -- @optional writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event that tells it
 -- @column   ts INTEGER ns, start: not before the end of the last pause
 -- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
 -- @index    bdi ts

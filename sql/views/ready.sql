@@ -10,6 +10,7 @@
 --   few_pages_count pages in system calls, to whatever.
 -- @grain    task under a name; order ready_ns descending
 -- @optional sched:sched_switch, writeback:balance_dirty_pages
+-- @column   comm TEXT its name
 -- @column   ready_count INTEGER times that it was taken off its CPU
 -- @column   ready_ns INTEGER time until it was back on one, of those that began
 --   in the time of interest

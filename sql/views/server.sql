@@ -238,6 +238,7 @@ WHERE p.is_end = 0
 --   where it reads, which others had queued.
 -- @grain    request; order seq
 -- @optional fuse:fuse_request_send, fuse:fuse_request_end
+-- @column   seq INTEGER of fuse_request_send
 -- @column   end_ts INTEGER ns, answered, or the trace's end
 -- @column   what TEXT fuse, and the kind of request
 -- @column   cut TEXT end: no answer in the trace; NULL = whole

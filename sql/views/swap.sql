@@ -5,6 +5,7 @@
 -- @shared
 -- @summary  The disks that swap lies on, and all that lies on them (wb_stack).
 -- @grain    bdi; order bdi
+-- @column   bdi TEXT of a disk, or of what lies on it
 -- @materialize
 CREATE VIEW wb_swap_disk AS
 WITH

@@ -44,6 +44,9 @@ WHERE s.next_pid <> 0;
 -- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
 -- @grain    sleep; order seq
 -- @optional sched:sched_switch
+-- @column   seq INTEGER of the sched_switch that took the task off its CPU
+-- @column   ts INTEGER ns, when the task left the CPU
+-- @column   tid INTEGER thread that sleeps
 -- @column   ran_ts INTEGER ns, when it last got the CPU before; NULL = not seen
 -- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
 -- @materialize

@@ -344,6 +344,7 @@ LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 -- @grain    task under a name; order task_id
 -- @key      task_id
 -- @column   path TEXT name and tid as a part of a path
+-- @column   comm TEXT its name
 -- @source   docs/timeline.md has the rules of escaping
 -- @materialize
 CREATE VIEW wb_task_label AS

@@ -480,6 +480,7 @@ LEFT JOIN wb_task AS k ON task_of!(k, m);
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
 -- @column   is_step INTEGER 1
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
 CREATE VIEW _throttle_charge AS
@@ -545,6 +546,7 @@ WHERE n.pause <= 0 OR n.pause IS NULL;
 -- @column   next_paused INTEGER ms, of that event
 -- @column   goes_on INTEGER 1: this event is in the call of the one before
 -- @column   will_go_on INTEGER 1: the next event is in this call
+-- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
 -- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
 --   without its return
 -- @column   done_basis TEXT of wb_throttle_done
