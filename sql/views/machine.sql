@@ -13,7 +13,7 @@
 CREATE VIEW wb_setting AS
 SELECT s.name, s.number AS value
 FROM raw_sysctl AS s
-WHERE s.name GLOB 'vm.*' AND s.number IS NOT NULL
+WHERE s.name GLOB 'vm.*' AND s.number >= 0
 GROUP BY s.name;
 
 -- @view     wb_device
@@ -122,6 +122,9 @@ HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');
 --   between has none. Without the file stacks there are no rows.
 -- @grain    device, disk; order bdi, disk
 -- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT of the device, as events name it; one that has requests of
+--   its own (multipath) is not here
+-- @column   disk TEXT major:minor of a disk at the bottom
 -- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
 -- @materialize
 CREATE VIEW wb_stack AS

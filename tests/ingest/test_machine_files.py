@@ -82,3 +82,11 @@ def test_a_file_that_is_too_long_to_be_kept_is_read(folder: Path) -> None:
         assert opened.names().label("bdi", "254:0") == "vda (/da ta)"
         assert opened.texts(["mounts"]) == {}
     assert devices == [("254:0", "vda", "/da ta")]
+
+
+def test_a_setting_below_zero_is_none(folder: Path) -> None:
+    """No limit of the kernel is: vm.dirty_bytes = -5 was written by somebody else."""
+    (folder / "sysctls").write_text("vm.dirty_bytes = -5\nvm.dirty_ratio = 20\nvm.x = y\n")
+    with wbscope.open(folder) as opened:
+        rows = [tuple(row) for row in opened.sql("SELECT name, value FROM wb_setting").rows]
+    assert rows == [("vm.dirty_ratio", 20)]
