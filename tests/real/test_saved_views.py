@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import RecordedRun, example
-from wbscope.base.errors import EvidenceError, WbscopeError
+from wbscope.base.errors import EvidenceError, InputError, WbscopeError
 from wbscope.library import saved
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library, load_library
@@ -128,6 +128,17 @@ def test_all_events_in_one_view(database: Path, plain: sqlite3.Connection) -> No
     assert (tables[first[0]], read) == (first[1], first[2:])
     with wbscope.open(database) as run:
         assert run.sql(found).rows == plain.execute(found).fetchall()
+
+
+def test_all_events_of_a_file_with_a_strange_table(small: Path) -> None:
+    """A column called event reads none of them."""
+    with closing(sqlite3.connect(small)) as connection:
+        connection.execute("DROP TABLE ev_writeback_start")
+        connection.execute("CREATE VIEW ev_writeback_start AS SELECT 1 AS ts, 2 AS cpu, 3 AS tid")
+    with wbscope.open(small) as run:
+        assert run.sql("SELECT event, count FROM event_counts").rows
+        with pytest.raises(InputError, match="view named 'ev_writeback_start'"):
+            run.sql("SELECT ts FROM event")
 
 
 def _without(database: Path, cell: object) -> object:

@@ -15,19 +15,21 @@ from wbscope.base.result import Notice, Result
 from wbscope.library.contents import tables_of, texts_up_to
 from wbscope.library.database import translate
 from wbscope.library.definitions import quoted
-from wbscope.library.engine import WARNINGS, Rows, warnings_select
+from wbscope.library.engine import EVENTS, WARNINGS, Rows, warnings_select
 from wbscope.library.evidence import require_events
 from wbscope.library.functions import FUNCTIONS, TABLE_FUNCTIONS
 from wbscope.library.guard import check_one_select, reading_only, stoppable
 from wbscope.library.params import Params
 from wbscope.library.session import notices_of, result_of
 from wbscope.library.sqlite import SqliteEngine
+from wbscope.library.statements import Select
 
 __all__ = ["reads", "run_select"]
 
 # A user's own statement makes no longer text than this: zeroblob(), printf('%.*c').
 _MOST_STATEMENT_BYTES = 64 << 20
 _MOST_NEAR, _MOST_COLUMNS = 5, 20
+_QUOTES = re.compile(r'["`\[\]]')
 _OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
 
 
@@ -76,8 +78,14 @@ def reads(engine: SqliteEngine, text: str, name: str) -> bool:
 
 def _mentioned(engine: SqliteEngine, text: str) -> list[str]:
     words = _words(text.lower())  # SQL knows no case
+    # Names of queries, and event, are words that columns have, too.
+    read = {name.lower() for name in Select(_QUOTES.sub(" ", text).upper()).reads}
     answers = engine.library.answers(tables_of(engine.connection, engine.shown))
-    return [name for name in (*engine.library.objects(), *answers) if name.lower() in words]
+    return [
+        name
+        for name in (*engine.library.objects(), *answers)
+        if name.lower() in (read if name in answers or name == EVENTS else words)
+    ]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ _MACRO = re.compile(r"^(\w+)!\(([^()]*)\) =\s+([^;]*);", re.MULTILINE)
 _QUIET = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _JSON_ROWS = "json_each"  # a table of one value
 _READ = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)(?:\s+AS\s+(\w+))?")
+_NEXT = re.compile(r"(?:\s+(?:AS\s+)?\w+)?\s*,\s*([A-Za-z_]\w*)")  # FROM a AS x, b
 _CTE = re.compile(r"\b(\w+)(?:\s*\(([^()]*)\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
 _SELECTED = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?=\bFROM\b|\bWHERE\b|\Z)", re.DOTALL)
 _COMPOUND = re.compile(r"\b(?:UNION|EXCEPT|INTERSECT)\b")
@@ -129,7 +130,13 @@ class Select:
     def reads(self) -> tuple[str, ...]:
         """The views and tables that it names, each once, in the order of the text."""
         steps = {match[1] for match in _CTE.finditer(self._code)}
-        named = (match[1] for match in _READ.finditer(self._code))
+        named = []
+        for match in _READ.finditer(self._code):
+            named.append(match[1])
+            end = match.end(1)
+            while more := _NEXT.match(self._code, end):
+                named.append(more[1])
+                end = more.end()
         return tuple(dict.fromkeys(n for n in named if n not in steps and n != _JSON_ROWS))
 
     @property

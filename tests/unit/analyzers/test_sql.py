@@ -16,7 +16,7 @@ import pytest
 import wbscope
 from support.cli import line_of
 from support.runs import REPOSITORY
-from wbscope.base.errors import QueryError, UsageError
+from wbscope.base.errors import EvidenceError, QueryError, UsageError
 from wbscope.cli.given import statements_of_stdin
 from wbscope.library.contents import texts_up_to
 from wbscope.library.definitions import quoted
@@ -131,6 +131,25 @@ def test_a_query_is_selected_from(database: Path) -> None:
         answer = run.query("throttle_by_task")
     places = [answer.columns.index(name) for name in ("tid", "pause_total_ns")]
     assert rows == [tuple(row[place] for place in places) for row in answer.rows]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) AS writes FROM task",
+        "SELECT 'writes' AS a, tid AS writes FROM task -- FROM writes",
+        "WITH writes AS (SELECT 1 AS a) SELECT a FROM writes",
+    ],
+)
+def test_the_name_of_a_query_as_a_word(database: Path, sql_dir: Path, statement: str) -> None:
+    """Nothing that it needs is asked for; where it is read, it is."""
+    text = "-- @query writes\n-- @events nowhere:seen\nSELECT e.tid FROM raw_write AS e;\n"
+    (sql_dir / "queries/writes.sql").write_text(text)
+    with wbscope.open(database) as run:
+        assert run.sql(statement).rows
+        for read in ("writes", '"writes"', "task, writes", "task AS t, writes AS w", "Writes"):
+            with pytest.raises(EvidenceError, match="needs nowhere:seen"):
+                run.sql(f"SELECT 1 FROM {read}")
 
 
 def test_a_query_whose_name_is_a_keyword(database: Path) -> None:
