@@ -20,6 +20,8 @@ from support.gitlab_job import GitlabJob, run_gitlab
 from support.runs import REPOSITORY
 from support.timeline import packets
 
+pytestmark = pytest.mark.dealt
+
 CI = REPOSITORY / "examples/ci"
 # Runs of 10 s with a spread of 1 %; seconds.
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.12]
@@ -98,6 +100,7 @@ def suite(junit: Path) -> dict[str, str]:
 # GitHub: base and head in turns.
 
 
+@pytest.mark.core
 def test_unchanged_code_is_green(project: Project) -> None:
     job = project.github("github-workflow.yml")
     assert job.result == "success", job.log
@@ -121,6 +124,7 @@ def test_unchanged_code_is_green(project: Project) -> None:
     assert "qemu-system-x86" in (job.uploads.parent / "packages").read_text()
 
 
+@pytest.mark.core
 def test_slower_code_is_red_and_has_its_pages(project: Project) -> None:
     project.machine.records(STEADY, SLOWER, pages=True)
     job = project.github("github-workflow.yml")

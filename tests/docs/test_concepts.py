@@ -47,6 +47,7 @@ def test_the_page_has_each_of_them_and_names_its_figure() -> None:
     assert sorted(_PICTURES) == sorted(path.stem for path in _PAGE.with_suffix("").glob("*"))
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("name", _PICTURES)
 def test_a_picture_is_what_plot_draws(
     wbscope: Wbscope, name: str, tmp_path: Path, pytestconfig: pytest.Config

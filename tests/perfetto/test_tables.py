@@ -17,6 +17,8 @@ from support.sysstats import Sample
 from support.twins import Twin, builder_of
 from wbscope.base.errors import EvidenceError
 
+pytestmark = pytest.mark.dealt
+
 # Perfetto's own messages for these events have no such field.
 NOT_IN_PERFETTO = {
     ("block:block_rq_complete", "ioprio"),

@@ -74,6 +74,7 @@ def test_the_first_finding_names_the_cause(unpacked: Unpacked, pytestconfig: pyt
     assert text == made, "run this test with --update-docs"
 
 
+@pytest.mark.dealt
 def test_the_samples_of_each_rule_are_what_runs_got(
     unpacked: Unpacked, pytestconfig: pytest.Config
 ) -> None:

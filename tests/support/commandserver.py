@@ -126,6 +126,8 @@ def _run(job: Job) -> dict[str, Any]:
     """Import what the job names, for all that follow; fork, and say how it ended."""
     for name in job["imports"]:
         importlib.import_module(name)
+    if job["imports"]:
+        importlib.import_module("wbscope.perfetto.perfetto_library").perfetto_library()  # kept
     told, wanted = os.pipe()
     gc.freeze()
     pid = os.fork()

@@ -129,8 +129,9 @@ def _common() -> tuple[ForkServer, Path]:
     folder = tempfile.TemporaryDirectory(prefix="wbscope-tests-")
     for name in ("out", "err"):
         os.mkfifo(Path(folder.name) / name)
-    # A fork has the thread that asked for it alone.
-    server = ForkServer(os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+    # A fork has the thread that asked for it alone. A test may have a library of its own.
+    env = {name: value for name, value in os.environ.items() if name != "WBSCOPE_SQL_DIR"}
+    server = ForkServer(env | {"OPENBLAS_NUM_THREADS": "1"})
     server.ask({"words": ["queries"], "env": {}, "packages": ["wbscope"]})
     atexit.register(folder.cleanup)
     atexit.register(server.close)

@@ -94,6 +94,7 @@ _SWITCH = (
 )
 
 
+@pytest.mark.dealt
 # Nothing but the device's own requests, or samples of its counters, clears it.
 @for_all(
     10,

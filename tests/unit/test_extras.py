@@ -45,6 +45,7 @@ def test_every_import_is_of_the_base_or_an_extra() -> None:
             assert {name.partition(".")[0] for name in names} <= known, path
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("words", "library", "extra"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import pickle
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ Parsed = tuple[dict[str, SqlFile], tuple[Profile, ...]]
 """The objects of a library by name, and its profiles."""
 
 _SUFFIX = ".library"
+# What makes a library of the files: its own code, and the adapters of the other engine.
+_READERS = (Path(__file__).parent, Path(__file__).parents[1] / "perfetto")
 _PARTS: Sequence[type] = (
     Check, Column, Drawing, Evidence, Hole, Metric, Profile, Rule, Setting, SqlFile, Template, Term,
     Track, type(Path()),
@@ -39,13 +42,26 @@ _PARTS: Sequence[type] = (
 _ALLOWED: dict[tuple[str, str], type] = {(one.__module__, one.__name__): one for one in _PARTS}
 
 
-def kept_or_read(root: Path, read: Callable[[], Parsed]) -> Parsed:
-    """What `read` gives for the folder `root`, from the cache where nothing has changed since.
+_have: dict[str, Parsed] = {}  # of this process, by state
+
+
+def kept_or_read(root: Path, engine: str, read: Callable[[], Parsed]) -> Parsed:
+    """What `read` gives for the folder `root` and an engine, where nothing has changed since.
+
+    It is from this process, else from the cache, else read and kept in both.
 
     Raises: SetupError of `read`; never for the cache.
     """
+    states = [_state_of(folder) for folder in (root, *_READERS)]
+    key = json.dumps([__version__, engine, states])
+    if key not in _have:
+        _have[key] = _kept_or_read(key, read)
+    return _have[key]
+
+
+def _kept_or_read(key: str, read: Callable[[], Parsed]) -> Parsed:
     try:
-        entry = entry_of([__version__, _state_of(root), _state_of(Path(__file__).parent)], _SUFFIX)
+        entry = entry_of([key], _SUFFIX)
         if used(entry):
             files, profiles = _Reader(io.BytesIO(entry.read_bytes())).load()
             return files, profiles

@@ -178,8 +178,8 @@ def load_library(
     def read() -> Parsed:
         return _read(root, engine, adapters)
 
-    if folder is None and adapters is sqlite_adapters:
-        return Library(*kept_or_read(root, read))
+    if folder is None:
+        return Library(*kept_or_read(root, engine, read))
     return Library(*read())
 
 

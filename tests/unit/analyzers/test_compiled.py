@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.runs import REPOSITORY
 from wbscope.library.library import Library, load_library
+from wbscope.perfetto.perfetto_library import perfetto_library
 
 
 @pytest.fixture
@@ -19,9 +25,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The SQL files that were read."""
+def entry_in(cache: Path) -> Path:
+    (entry,) = cache.rglob("*.library")
+    return entry
+
+
+def _loaded(load: Callable[[], Library] = load_library) -> tuple[Library, list[Path]]:
     found: list[Path] = []
     read = Path.read_text
 
@@ -30,29 +39,43 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             found.append(path)
         return read(path, *rest, **named)
 
-    monkeypatch.setattr(Path, "read_text", noted)
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_text", noted)
+        return load(), sorted(found)
 
 
-def entry_in(cache: Path) -> Path:
-    (entry,) = cache.rglob("*.library")
-    return entry
+def loaded(load: Callable[[], Library] = load_library) -> tuple[Library, list[Path]]:
+    """By a process that has not loaded it before, and the SQL files that it has read."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(_loaded, load).result()
 
 
-def test_the_files_are_read_once(sql_dir: Path, cache: Path, reads: list[Path]) -> None:
-    first, second = load_library(), load_library()
+def test_the_files_are_read_once(sql_dir: Path, cache: Path) -> None:
+    (first, reads), (second, again) = loaded(), loaded()
     assert first == second
     assert first.digest() == second.digest()
-    assert sorted(reads) == sorted(path for path in sql_dir.rglob("*.sql"))
+    assert (reads, again) == (sorted(sql_dir.rglob("*.sql")), [])
 
 
+def test_a_process_reads_it_once(sql_dir: Path, cache: Path) -> None:
+    """Whatever becomes of the cache."""
+    first, reads = _loaded()
+    entry_in(cache).unlink()
+    assert reads
+    assert _loaded() == (first, [])
+
+
+@pytest.mark.parametrize("load", [load_library, perfetto_library])
 def test_the_whole_library_comes_back(
-    cache: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: Callable[[], Library]
 ) -> None:
     """With rules, templates, profiles and drawings: the reader knows each part."""
-    monkeypatch.delenv("WBSCOPE_SQL_DIR", raising=False)
-    assert load_library() == load_library()
-    assert len(reads) == len(set(reads)) > 100
+    folder = shutil.copytree(REPOSITORY / "sql", tmp_path / "sql")
+    monkeypatch.setenv("WBSCOPE_SQL_DIR", str(folder))
+    (first, reads), (second, again) = loaded(load), loaded(load)
+    assert first == second
+    assert len(reads) > 100
+    assert again == []
 
 
 @pytest.mark.parametrize("change", ["text", "new file", "gone", "the folder"])
@@ -88,7 +111,7 @@ class _Evil:
 def test_what_is_damaged_is_read_again(
     sql_dir: Path, cache: Path, tmp_path: Path, damage: str
 ) -> None:
-    wanted = load_library()
+    wanted, _ = loaded()
     entry = entry_in(cache)
     whole = entry.read_bytes()
     made = tmp_path / "made"
@@ -100,13 +123,13 @@ def test_what_is_damaged_is_read_again(
         "another thing": pickle.dumps(({}, (), 3)),
     }
     entry.write_bytes(texts[damage])
-    assert load_library() == wanted
+    assert loaded()[0] == wanted
     assert not made.exists()
     assert entry.read_bytes() == whole
 
 
 def test_what_others_have_in_the_cache_stays(sql_dir: Path, cache: Path) -> None:
-    load_library()
+    loaded()
     folder = entry_in(cache).parent
     others = ["mine.library", "0123.library", f"{'g' * 32}.library", "notes.txt"]
     for name in others:
@@ -114,16 +137,14 @@ def test_what_others_have_in_the_cache_stays(sql_dir: Path, cache: Path) -> None
     (folder / f"{'a' * 32}.library").mkdir()  # of the name of an entry, and no file
     entry = max(folder.glob("*.library"), key=lambda path: path.is_file() * path.stat().st_size)
     entry.write_bytes(b"damaged")
-    assert load_library().files
+    assert loaded()[0].files
     assert {path.name for path in folder.iterdir()} >= {*others, f"{'a' * 32}.library", entry.name}
 
 
 def test_no_cache_is_no_error(
-    sql_dir: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sql_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What needs no cache works where there is none."""
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
-    assert isinstance(load_library(), Library)
-    assert isinstance(load_library(), Library)
-    assert sorted(reads) == sorted(2 * list(sql_dir.rglob("*.sql")))
+    assert loaded()[1] == loaded()[1] == sorted(sql_dir.rglob("*.sql"))

@@ -477,6 +477,7 @@ _CHANGES = st.lists(
 )
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(("name", "parse"), PARSERS, ids=[name for name, _ in PARSERS])
 @for_all(150, changes=_CHANGES)
 def test_changed_files_give_numbers_or_one_error(

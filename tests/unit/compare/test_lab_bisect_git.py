@@ -100,6 +100,7 @@ def series(sources: _Sources) -> _Sources:
     return sources
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("is_detached", [False, True])
 def test_the_first_bad_commit(
     cli: Cli, made: Made, one: Path, series: _Sources, is_detached: bool
@@ -207,6 +208,7 @@ def test_one_merge(cli: Cli, made: Made, one: Path, sources: _Sources) -> None:
     assert document["last_good"] == base
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("number", [3, 14, 20, 32])
 def test_ctrl_c_puts_the_checkout_back(
     cli: Cli, made: Made, one: Path, series: _Sources, number: int
@@ -316,6 +318,7 @@ def _no_work_tree(sources: _Sources) -> None:
     os.rename(sources.folder / ".git", sources.folder / "git")
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("spoil", "words", "slug"),
     [

@@ -259,6 +259,7 @@ def test_the_policy_chooses(tmp_path: Path) -> None:
         read_policy(path)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("layout", LAYOUTS[1:], ids=lambda layout: layout.name)
 @pytest.mark.parametrize("memory", [0.0, 0.8])
 @pytest.mark.quick("1 + 3 sessions of 10-0.0", "0.0-1 + 3 sessions of 10")

@@ -31,6 +31,7 @@ TRIALS = 300
 SLACK = 3 * (0.05 * 0.95 / TRIALS) ** 0.5
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("noise", [NORMAL, OUTLIERS, WIDE], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("n", [6, 10])
 def test_false_alarms_stay_under_five_per_cent(noise: Noise, n: int) -> None:
@@ -39,6 +40,7 @@ def test_false_alarms_stay_under_five_per_cent(noise: Noise, n: int) -> None:
     assert verdicts["FAIL"] / TRIALS <= 0.05
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("noise", "n", "least"),
     [(NORMAL, 6, 0.88), (NORMAL, 10, 0.97), (OUTLIERS, 6, 0.55), (OUTLIERS, 10, 0.85)],
@@ -78,6 +80,7 @@ def test_the_rule_about_single_runs_costs_little(noise: Noise, n: int) -> None:
     assert found["FAIL"] / TRIALS <= 0.05 + SLACK
 
 
+@pytest.mark.dealt
 def test_runs_that_stall_do_not_pass() -> None:
     for stalled, most in ((0.1, 0.2), (0.2, 0.05), (0.3, 0.02)):
         found = tail_counts(TAILS[0], 20, stalled, TRIALS)
