@@ -127,6 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     cases = {item: _case(item) for item in items}
     config.stash[CASES] = list(cases.values())
     if (commit := _commit(config)) is not None:
+        os.environ["WBSCOPE_PART"] = str(commit.part)
         always = pairwise(path.name for path in (_TESTS / "data" / "traces").iterdir())
         among = chosen(cases.values(), commit.part, frozenset(always))
         _keep(config, items, {item for item, case in cases.items() if case in among})
@@ -152,8 +153,10 @@ def _case(item: pytest.Item) -> Case:
     function, _, name = item.nodeid.partition("[")
     file, _, rest = function.partition("::")
     file = (item.config.rootpath / file).relative_to(_TESTS).as_posix()
-    marks = frozenset(marker.name for marker in item.iter_markers())
-    return Case(f"{file}::{rest}", name.removesuffix("]"), marks)
+    name = name.removesuffix("]")
+    # core may name the cases that it is about.
+    marks = (m.name for m in item.iter_markers() if m.name != "core" or name in (m.args or [name]))
+    return Case(f"{file}::{rest}", name, frozenset(marks))
 
 
 def _quick(cases: list[pytest.Item]) -> list[pytest.Item]:

@@ -124,13 +124,18 @@ def _of_function(cases: Sequence[Case], part: int, always: Collection[str]) -> I
     kept = [
         case
         for case in cases
-        if "core" in case.marks
-        or case.name in always
-        or part_of(f"{case.function}[{case.name}]") == part
+        if "core" in case.marks or case.name in always or part_of(_hashed(case)) == part
     ]
     # Of a function with many cases there is one in each part, though no hash is this part's.
     least = min(cases, key=lambda case: hashlib.sha256(case.name.encode()).digest())
     return kept or ([least] if len(cases) > 1 else [])
+
+
+def _hashed(case: Case) -> str:
+    """Of a page or recording that is dear, all functions of a file are in one part."""
+    file = case.function.partition("::")[0]
+    subject = file if case.name and case.folder in _APART else case.function
+    return f"{subject}[{case.name}]"
 
 
 def pairwise(names: Iterable[str]) -> list[str]:

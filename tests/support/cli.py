@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .choice import part_of
 from .forkserver import run_forked
 from .tools import run, wbscope_path
 
@@ -34,8 +35,8 @@ class Wbscope:
     """The command under test, with a cache of its own, on pages 80 wide. Answers are kept.
 
     With process=True and with $WBSCOPE each command is a process of its own, as a user's is. Else
-    the first of its verb in a test module is one; all others, and with --quick the first too, are
-    forks of a process that has wbscope loaded: an import takes longer than most questions.
+    the first of its verb in a test module may be one, see _is_first; all others are forks of a
+    process that has wbscope loaded: an import takes longer than most questions.
     """
 
     def __init__(self, cache: Path, process: bool = False) -> None:
@@ -84,10 +85,14 @@ def line_of(said: str, start: str, *facts: object) -> str:
 
 
 def _is_first(arguments: Sequence[str | Path]) -> bool:
-    """Whether this module of tests has not run the verb before; with --quick it never is."""
+    """Whether it is to be a process: the first of its verb in this module of tests.
+
+    With --quick none is, and with --part those of an eighth of the modules for each verb.
+    """
     module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
     key = module, str(arguments[0]) if arguments else ""
     if "WBSCOPE_QUICK" in os.environ or key in _started:
         return False
     _started.add(key)
-    return True
+    part = os.environ.get("WBSCOPE_PART")
+    return part is None or part_of(" ".join(key)) == int(part)

@@ -174,7 +174,7 @@ def test_a_selected_stall_tells_its_cause(shown: Shown, wbscope: Wbscope) -> Non
         assert told[name] == stall[name]
 
 
-@pytest.mark.core
+@pytest.mark.core("four-equal-writers")
 def test_startup_commands_ran(shown: Shown) -> None:
     commands = json.loads(parse_qs(shown.link.partition("?")[2])["startupCommands"][0])
     assert {command["id"].removeprefix("dev.perfetto.") for command in commands} == {
@@ -191,7 +191,7 @@ def test_startup_commands_ran(shown: Shown) -> None:
     assert "Writeback" in shown.ui.expanded()
 
 
-@pytest.mark.core
+@pytest.mark.core("four-equal-writers")
 def test_nothing_went_wrong(shown: Shown) -> None:
     assert shown.ui.dialogs() == []
     assert shown.ui.errors == []

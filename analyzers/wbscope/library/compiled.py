@@ -26,7 +26,7 @@ from wbscope.library.rule import Check, Evidence, Rule, Setting, Term
 from wbscope.library.sqlfile import Drawing, Metric, SqlFile, Track
 from wbscope.library.template import Hole, Template
 
-__all__ = ["Parsed", "kept_or_read"]
+__all__ = ["Parsed", "kept_or_read", "state_of"]
 
 Parsed = tuple[dict[str, SqlFile], tuple[Profile, ...]]
 """The objects of a library by name, and its profiles."""
@@ -42,26 +42,19 @@ _PARTS: Sequence[type] = (
 _ALLOWED: dict[tuple[str, str], type] = {(one.__module__, one.__name__): one for one in _PARTS}
 
 
-_have: dict[str, Parsed] = {}  # of this process, by state
+def state_of(root: Path, engine: str) -> str:
+    """Another text for another library for this engine, whose files are below `root`."""
+    states = [_state_of(folder) for folder in (root, *_READERS)]
+    return json.dumps([__version__, engine, states])
 
 
-def kept_or_read(root: Path, engine: str, read: Callable[[], Parsed]) -> Parsed:
-    """What `read` gives for the folder `root` and an engine, where nothing has changed since.
-
-    It is from this process, else from the cache, else read and kept in both.
+def kept_or_read(state: str, read: Callable[[], Parsed]) -> Parsed:
+    """What `read` gives, from the cache where it has it of the same state.
 
     Raises: SetupError of `read`; never for the cache.
     """
-    states = [_state_of(folder) for folder in (root, *_READERS)]
-    key = json.dumps([__version__, engine, states])
-    if key not in _have:
-        _have[key] = _kept_or_read(key, read)
-    return _have[key]
-
-
-def _kept_or_read(key: str, read: Callable[[], Parsed]) -> Parsed:
     try:
-        entry = entry_of([key], _SUFFIX)
+        entry = entry_of([state], _SUFFIX)
         if used(entry):
             files, profiles = _Reader(io.BytesIO(entry.read_bytes())).load()
             return files, profiles

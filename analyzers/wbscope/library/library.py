@@ -17,7 +17,7 @@ from pathlib import Path
 from wbscope.base.errors import QueryError
 from wbscope.library.adapters import sqlite_adapters
 from wbscope.library.catalog import Catalog, read_catalog
-from wbscope.library.compiled import Parsed, kept_or_read
+from wbscope.library.compiled import Parsed, kept_or_read, state_of
 from wbscope.library.engine import PARAMS, WARNINGS
 from wbscope.library.profiles import Profile, read_profiles
 from wbscope.library.sqlfile import Column, SqlFile, broken_library, read_sql_file
@@ -161,12 +161,17 @@ Adapters = Callable[[Catalog], Iterable[SqlFile]]
 """What an engine makes of the catalog."""
 
 
+_loaded: dict[str, Library] = {}
+
+
 def load_library(
     folder: Path | None = None,
     engine: str = ENGINES[0],
     adapters: Adapters = sqlite_adapters,
 ) -> Library:
     """Read the library from `folder`, or that of this installation, which is read once for all.
+
+    This process has it once, and its cache until a file of it changes.
 
     Its views, queries and timelines are one text; the adapters below are the engine's: made of
     the catalog, and what lies in adapters/ENGINE besides.
@@ -178,9 +183,12 @@ def load_library(
     def read() -> Parsed:
         return _read(root, engine, adapters)
 
-    if folder is None:
-        return Library(*kept_or_read(root, engine, read))
-    return Library(*read())
+    if folder is not None:
+        return Library(*read())
+    state = state_of(root, engine)
+    if state not in _loaded:
+        _loaded[state] = Library(*kept_or_read(state, read))
+    return _loaded[state]
 
 
 def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
