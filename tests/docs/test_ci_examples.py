@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import check_jsonschema
 import pytest
 from click.testing import CliRunner
 from packaging.requirements import Requirement
@@ -45,6 +44,8 @@ def document(name: str) -> Any:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_files_are_valid(name: str) -> None:
     """By the published schemas, which the package check-jsonschema holds."""
+    import check_jsonschema  # takes a second
+
     words = ["--builtin-schema", SCHEMAS[name], str(CI / name)]
     found = CliRunner().invoke(check_jsonschema.main, words)
     assert found.exit_code == 0, found.output

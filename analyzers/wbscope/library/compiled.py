@@ -45,7 +45,7 @@ _ALLOWED: dict[tuple[str, str], type] = {(one.__module__, one.__name__): one for
 def state_of(root: Path, engine: str) -> str:
     """Another text for another library for this engine, whose files are below `root`."""
     states = [_state_of(folder) for folder in (root, *_READERS)]
-    return json.dumps([__version__, engine, states])
+    return json.dumps([__version__, engine, str(root), states])
 
 
 def kept_or_read(state: str, read: Callable[[], Parsed]) -> Parsed:
@@ -83,11 +83,14 @@ def _written(parsed: Parsed) -> bytes:
 
 
 def _state_of(folder: Path) -> list[tuple[str, int, int, int]]:
-    """Another value for another text of any file in it, in the order of names."""
+    """Another value for another text of any file in it, in the order of names.
+
+    What cannot be read is left out: who reads the files says what is wrong.
+    """
     found = []
     waiting = [os.path.realpath(folder)]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir():
                     waiting.append(entry.path)

@@ -171,7 +171,7 @@ def load_library(
 ) -> Library:
     """Read the library from `folder`, or that of this installation, which is read once for all.
 
-    This process has it once, and its cache until a file of it changes.
+    This process has each once until a file of it changes, and the cache that of the installation.
 
     Its views, queries and timelines are one text; the adapters below are the engine's: made of
     the catalog, and what lies in adapters/ENGINE besides.
@@ -183,11 +183,10 @@ def load_library(
     def read() -> Parsed:
         return _read(root, engine, adapters)
 
-    if folder is not None:
-        return Library(*read())
     state = state_of(root, engine)
     if state not in _loaded:
-        _loaded[state] = Library(*kept_or_read(state, read))
+        parsed = kept_or_read(state, read) if folder is None else read()
+        _loaded[state] = Library(*parsed)
     return _loaded[state]
 
 
