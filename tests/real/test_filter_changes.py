@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
 from support.corpus import CORPUS, unpack
-from support.properties import SEED
+from support.properties import some
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError
 from wbscope.library import kept, sharing
@@ -98,14 +97,8 @@ def apart(path: Path, library: Library, asked: list[Question]) -> list[object]:
 def test_one_session_answers_as_many(
     run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In any order; the second time with tables of another thread, and with those kept.
-
-    With --part a third of the questions, which are another third for each commit.
-    """
-    asked = questions(run_db, library)
-    random.Random(SEED).shuffle(asked)
-    if "WBSCOPE_PART" in os.environ:
-        asked = asked[: len(asked) // 3]
+    """In any order; the second time with tables of another thread, and with those kept."""
+    asked = some(questions(run_db, library))
     wanted = apart(run_db, library, asked)
     assert sum(isinstance(one, tuple) and bool(one[1]) for one in wanted) > len(asked) // 3
     monkeypatch.setattr(kept, "_SLOW_NS", 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.properties import some
 from support.runs import RecordedRun, example
 from support.tools import missing
 from wbscope.base.errors import EvidenceError
@@ -186,7 +187,7 @@ def test_it_reads_the_same_from_every_saved_view(
         there = {name for (name,) in plain.execute(find)}
         views = [f.name for f in library.files.values() if f.kind == "view" and f.name in there]
         with closing(opened(database)) as newer:
-            for view in views:
+            for view in some(views):
                 columns = [column.name for column in library.files[view].columns]
                 select = f"SELECT {', '.join(columns)} FROM {view}"
                 wanted = plain.execute(select).fetchall()

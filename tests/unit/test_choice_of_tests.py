@@ -18,6 +18,7 @@ from support.choice import (
     pairwise,
     part_of,
 )
+from support.properties import some
 from support.runs import REPOSITORY
 
 _RECORDINGS = [path.name for path in (REPOSITORY / "tests/data/traces").iterdir()]
@@ -100,3 +101,13 @@ def test_recordings_that_are_always_there() -> None:
     assert {tuple(name.split("-")[:3]) for name in kept} == of_all
     assert any(name.endswith("-none") for name in kept)
     assert any(name.endswith("-zlib") for name in kept)
+
+
+def test_some_are_a_third_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WBSCOPE_PART", raising=False)
+    assert sorted(some(range(100))) == list(range(100))
+    monkeypatch.setenv("WBSCOPE_PART", "3")
+    found = some(range(100))
+    assert len(set(found)) == 34
+    assert found == some(range(100))
+    assert some([7]) == [7]
