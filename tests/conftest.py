@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from support.choice import CASES, PARTS, Case, Commit, chosen, commit_of, pairwise
 from support.cli import Wbscope
-from support.costs import SLOW, Costs
+from support.costs import Costs, of_functions
 from support.once import Once
 
 _TESTS = Path(__file__).parent
@@ -35,6 +35,7 @@ _QUICK_CASES = {
     "tracedat": 2,
     "traces": 12,
 }
+_SLOW_CPU_SECONDS = 0.5  # of the cases of a function that make check would run
 _PR_SET_CHILD_SUBREAPER = 36
 # Of cases that are recorded runs, those of the smallest one.
 _QUICK_RUN = re.compile(r"\bfour-equal-writers(?!-7)")
@@ -44,12 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick",
         action="store_true",
-        help="a few cases of each function, none of those in tests/slow.txt",
-    )
-    parser.addoption(
-        "--update-slow",
-        action="store_true",
-        help="with --quick: run those, too, and write tests/slow.txt from what each takes",
+        help="a few cases of each function, none where they take long by tests/costs.txt",
     )
     parser.addoption(
         "--part",
@@ -126,20 +122,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With --part the choice of support/choice.py; with --quick the one of _QUICK_CASES."""
     cases = {item: _case(item) for item in items}
     config.stash[CASES] = list(cases.values())
+    costs = of_functions()
     if (commit := _commit(config)) is not None:
         os.environ["WBSCOPE_PART"] = str(commit.part)
         always = pairwise(path.name for path in (_TESTS / "data" / "traces").iterdir())
-        among = chosen(cases.values(), commit.part, frozenset(always))
+        among = chosen(cases.values(), commit.part, costs, frozenset(always))
         _keep(config, items, {item for item, case in cases.items() if case in among})
     if config.getoption("--quick"):
-        update = config.getoption("--update-slow")
-        slow = frozenset(() if update else SLOW.read_text(encoding="utf-8").splitlines())
         functions: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
-            function = item.nodeid.partition("[")[0]
-            if function.removeprefix("tests/") not in slow:
-                functions[function].append(item)
-        _keep(config, items, {item for cases in functions.values() for item in _quick(cases)})
+            functions[item.nodeid.partition("[")[0].removeprefix("tests/")].append(item)
+        kept: set[pytest.Item] = set()
+        for function, all_cases in functions.items():
+            few = _quick(all_cases)
+            if costs.get(function, 0.0) * len(few) / len(all_cases) <= _SLOW_CPU_SECONDS:
+                kept.update(few)
+        _keep(config, items, kept)
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: set[pytest.Item]) -> None:

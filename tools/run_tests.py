@@ -3,6 +3,7 @@
 """Runs the tests, two lanes beside each other, and prints what each group took.
 
 usage: tools/run_tests.py quick|commit|all    for `make check`, `make test` and `make test-all`
+       tools/run_tests.py costs               writes tests/costs.txt, by the last make test-all
 
 quick:  a few cases of each function
 commit: of functions with many cases the eighth of this commit, see tests/support/choice.py
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -28,6 +30,10 @@ from pathlib import Path
 _REPOSITORY = Path(__file__).parents[1]
 _LOGS = _REPOSITORY / "build" / "logs"
 _COSTS = _LOGS / "costs.jsonl"
+_COSTS_OF_ALL = _LOGS / "costs-all.jsonl"  # of the last make test-all
+# What functions take, so that the others know what to leave out; those below are not worth a line.
+_KEPT_COSTS = _REPOSITORY / "tests" / "costs.txt"
+_LEAST_CPU_SECONDS = 0.5
 _WORKERS = str(os.cpu_count() or 1)
 # A child's peak of memory begins with that of the process that started it: apart, in fresh ones.
 _MEASURED = ["tests/fuzz"]
@@ -144,15 +150,35 @@ def run_lane(
             sys.stdout.flush()
 
 
+def _tests(costs: Path) -> list[dict[str, object]]:
+    """What tests/support/costs.py wrote."""
+    if not costs.exists():
+        return []
+    return [json.loads(line) for line in costs.read_text(encoding="utf-8").splitlines()]
+
+
 def folders() -> dict[str, list[dict[str, object]]]:
-    """What tests/support/costs.py wrote of each test, by folder."""
+    """What was written of each test, by folder."""
     found: dict[str, list[dict[str, object]]] = {}
-    if _COSTS.exists():
-        for line in _COSTS.read_text(encoding="utf-8").splitlines():
-            test = json.loads(line)
-            folder = str(test["test"]).removeprefix("tests/").partition("/")[0]
-            found.setdefault(folder, []).append(test)
+    for test in _tests(_COSTS):
+        folder = str(test["test"]).removeprefix("tests/").partition("/")[0]
+        found.setdefault(folder, []).append(test)
     return found
+
+
+def write_costs() -> int:
+    """Write CPU seconds of each function, all cases together, into tests/costs.txt."""
+    functions: dict[str, float] = {}
+    for test in _tests(_COSTS_OF_ALL):
+        name = str(test["test"]).removeprefix("tests/").partition("[")[0]
+        functions[name] = functions.get(name, 0.0) + float(str(test["cpu_seconds"]))
+    if not functions:
+        print(f"no {_COSTS_OF_ALL}: run make test-all", file=sys.stderr)
+        return 1
+    dear = {name: cost for name, cost in functions.items() if cost > _LEAST_CPU_SECONDS}
+    lines = [f"{dear[name]:.1f} {name}\n" for name in sorted(dear)]
+    _KEPT_COSTS.write_text("".join(lines), encoding="utf-8")
+    return 0
 
 
 def table(ended: Sequence[Ended], seconds: float) -> str:
@@ -188,9 +214,11 @@ def table(ended: Sequence[Ended], seconds: float) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) != 2 or sys.argv[1] not in ("quick", "commit", "all"):
+    if len(sys.argv) != 2 or sys.argv[1] not in ("quick", "commit", "all", "costs"):
         print(__doc__, file=sys.stderr)
         return 2
+    if sys.argv[1] == "costs":
+        return write_costs()
     _LOGS.mkdir(parents=True, exist_ok=True)
     _COSTS.unlink(missing_ok=True)
     began = time.monotonic()
@@ -211,6 +239,8 @@ def main() -> int:
                 return 1
         if not all(one.is_good for one in ended):
             break
+    if sys.argv[1] == "all" and _COSTS.exists():
+        shutil.copy(_COSTS, _COSTS_OF_ALL)
     print(f"\n{table(ended, time.monotonic() - began)}")
     failed = [
         f"{one.step.name} (build/logs/{one.step.name}.log)" for one in ended if not one.is_good

@@ -3,8 +3,8 @@
 
 A case belongs to one of eight parts by the hash of its name, and a commit has the part of its
 number in the history: any eight successive commits run every case. The same commit runs the same
-tests on every machine, at any time. What is always there: functions with few cases, the recordings
-of `pairwise()`, and what is marked `core`.
+tests on every machine, at any time. What is always there: functions whose cases are few or cheap,
+the recordings of `pairwise()`, and what is marked `core`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ PARTS = 8
 # Folders whose functions ask the same of many runs, recordings, mutants or kills. Elsewhere cases
 # are cheap and differ: all are run, but for functions that are marked `dealt`.
 _MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
+_CHEAP_CPU_SECONDS = 0.5  # of all cases of a function
 # They wait for recordings, browsers and clusters, and few changes reach what they test: of these
 # the functions are dealt, too.
 _APART = frozenset({"fleet", "lab", "live", "ui", "viewer"})
@@ -103,13 +104,26 @@ def commit_of(folder: Path) -> Commit:
     return Commit(name[:12], int(git("rev-list", "--count", "--first-parent", "HEAD")) % PARTS)
 
 
-def chosen(cases: Iterable[Case], part: int, always: Collection[str] = ()) -> set[Case]:
-    """Those that make test runs in this part; `always` are names of cases that are always run."""
+def chosen(
+    cases: Iterable[Case],
+    part: int,
+    costs: Mapping[str, float],
+    always: Collection[str] = (),
+) -> set[Case]:
+    """Those that make test runs in this part.
+
+    `costs` are CPU seconds of functions, all cases together; a function that is new has none.
+    `always` are names of cases that are always run.
+    """
     functions: Mapping[str, list[Case]] = defaultdict(list)
     for case in cases:
         if not case.function.startswith(WHOLE_ONLY):
             functions[case.function].append(case)
-    return {case for group in functions.values() for case in _of_function(group, part, always)}
+    return {
+        case
+        for name, group in functions.items()
+        for case in _of_function(group, part, costs.get(name, 0.0), always)
+    }
 
 
 def is_dealt(case: Case) -> bool:
@@ -117,9 +131,12 @@ def is_dealt(case: Case) -> bool:
     return case.folder in _APART or "dealt" in case.marks
 
 
-def _of_function(cases: Sequence[Case], part: int, always: Collection[str]) -> Iterable[Case]:
+def _of_function(
+    cases: Sequence[Case], part: int, cost: float, always: Collection[str]
+) -> Iterable[Case]:
     first = cases[0]
-    if not is_dealt(first) and (len(cases) == 1 or first.folder not in _MANY):
+    is_whole = len(cases) == 1 or first.folder not in _MANY or cost < _CHEAP_CPU_SECONDS
+    if is_whole and not is_dealt(first):
         return cases
     kept = [
         case

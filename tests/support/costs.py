@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each test takes: a plugin of pytest that writes it down for tools/run_tests.py."""
+"""What each test takes: a plugin of pytest that writes it down for tools/run_tests.py.
+
+What functions took in make test-all is in tests/costs.txt, and decides what the others leave out.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,9 @@ import pytest
 
 from .commandserver import descendants
 
-__all__ = ["SLOW", "Costs", "cpu_seconds"]
+__all__ = ["Costs", "cpu_seconds", "of_functions"]
 
-SLOW = Path(__file__).parents[1] / "slow.txt"
-"""Functions that make check leaves out: their few cases take more than 0.4 s of CPU."""
-_SLOW_CPU_SECONDS = 0.4
+_FILE = Path(__file__).parents[1] / "costs.txt"
 
 _PROPERTY = "cpu_seconds"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,10 +35,16 @@ def cpu_seconds(pid: int) -> float:
     return ticks / _TICKS
 
 
+def of_functions() -> dict[str, float]:
+    """Seconds of CPU of all cases of a function; of those that are cheap or new there is none."""
+    lines = _FILE.read_text(encoding="utf-8").splitlines()
+    return {name: float(seconds) for seconds, name in map(str.split, lines)}
+
+
 class Costs:
     """Adds a line for each test to the file that $WBSCOPE_COSTS names.
 
-    It is {"test", "seconds", "cpu_seconds", "outcome"}. With --update-slow it writes SLOW.
+    It is {"test", "seconds", "cpu_seconds", "outcome"}.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -46,8 +53,6 @@ class Costs:
         self._began = 0.0
         self._seconds: dict[str, float] = defaultdict(float)
         self._outcomes: dict[str, str] = {}
-        self._functions: dict[str, float] = defaultdict(float)
-        self._writes_slow = config.getoption("--update-slow") and not self._is_worker
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Iterator[None]:
@@ -74,7 +79,6 @@ class Costs:
         if report.when == "teardown":
             cpu = dict(report.user_properties).get(_PROPERTY, 0.0)
             assert isinstance(cpu, float)
-            self._functions[report.nodeid.removeprefix("tests/").partition("[")[0]] += cpu
             self._add_to_file(report.nodeid, cpu)
 
     def _add_to_file(self, test: str, cpu: float) -> None:
@@ -87,8 +91,3 @@ class Costs:
             }
             with open(self._file, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-
-    def pytest_sessionfinish(self) -> None:
-        if self._writes_slow:
-            slow = {name for name, cpu in self._functions.items() if cpu > _SLOW_CPU_SECONDS}
-            SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")

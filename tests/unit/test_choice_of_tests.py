@@ -18,6 +18,7 @@ from support.choice import (
     pairwise,
     part_of,
 )
+from support.costs import of_functions
 from support.properties import some
 from support.runs import REPOSITORY
 
@@ -35,8 +36,8 @@ def _git(folder: Path, *words: str) -> None:
 
 
 def test_parts_together_are_all(cases: list[Case]) -> None:
-    always = pairwise(_RECORDINGS)
-    parts = [chosen(cases, part, always) for part in range(PARTS)]
+    always, costs = pairwise(_RECORDINGS), of_functions()
+    parts = [chosen(cases, part, costs, always) for part in range(PARTS)]
     whole = {case for case in cases if not case.function.startswith(WHOLE_ONLY)}
     assert set.union(*parts) == whole
     # Of each function that is not marked there is a case in each part.
@@ -48,17 +49,26 @@ def test_parts_together_are_all(cases: list[Case]) -> None:
 def test_a_part_is_a_part() -> None:
     """Of many cases each is in one part; those of a name that is always there are in all."""
     many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(800)]
-    parts = [chosen(many, part) for part in range(PARTS)]
+    dear = {many[0].function: 100.0}
+    parts = [chosen(many, part, dear) for part in range(PARTS)]
     assert sum(map(len, parts)) == len(many)
     assert all(50 < len(part) < 150 for part in parts)
-    assert all(many[0] in chosen(many, part, ["case0"]) for part in range(PARTS))
+    assert all(many[0] in chosen(many, part, dear, ["case0"]) for part in range(PARTS))
+
+
+def test_what_is_cheap_is_whole() -> None:
+    many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(80)]
+    for costs in ({}, {many[0].function: 0.4}):
+        assert chosen(many, 0, costs) == set(many)
+    assert len(chosen(many, 0, {many[0].function: 0.6})) < 20
 
 
 def test_one_case_at_least() -> None:
     two = [Case("real/test_x.py::test_it", name) for name in ("one", "other")]
-    assert all(chosen(two, part) for part in range(PARTS))
+    dear = {two[0].function: 100.0}
+    assert all(chosen(two, part, dear) for part in range(PARTS))
     slow = [Case("real/test_x.py::test_slow", marks=frozenset({"dealt"}))]
-    assert sum(len(chosen(slow, part)) for part in range(PARTS)) == 1
+    assert sum(len(chosen(slow, part, {})) for part in range(PARTS)) == 1
 
 
 def test_parts_do_not_depend_on_who_asks() -> None:

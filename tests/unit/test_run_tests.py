@@ -121,3 +121,19 @@ def test_no_folder_is_run_twice_or_never(tool: ModuleType, which: str) -> None:
     assert left_out <= there
     by_others = {"tests/kernel", "tests/lab"}
     assert left_out - named == (left_out if which == "quick" else by_others)
+
+
+def test_costs_of_functions_are_kept(tmp_path: Path) -> None:
+    """All cases together, of those that are worth a line."""
+    for name in ("tools", "tests", "build/logs"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(_TOOL, tmp_path / "tools")
+    command = [sys.executable, tmp_path / "tools/run_tests.py", "costs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, list((tmp_path / "tests").iterdir())) == (1, [])
+    assert "make test-all" in done.stderr
+    costs = {"text/test_b.py::f[1]": 0.5, "text/test_b.py::f[2]": 1.25, "docs/test_a.py::g": 0.2}
+    lines = (json.dumps({"test": f"tests/{k}", "cpu_seconds": v}) for k, v in costs.items())
+    (tmp_path / "build/logs/costs-all.jsonl").write_text("\n".join(lines))
+    subprocess.run(command, check=True)
+    assert (tmp_path / "tests/costs.txt").read_text() == "1.8 text/test_b.py::f\n"
