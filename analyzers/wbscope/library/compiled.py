@@ -12,7 +12,7 @@ import io
 import json
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,6 @@ Parsed = tuple[dict[str, SqlFile], tuple[Profile, ...]]
 """The objects of a library by name, and its profiles."""
 
 _SUFFIX = ".library"
-# What makes a library of the files: its own code, and the adapters of the other engine.
-_READERS = (Path(__file__).parent, Path(__file__).parents[1] / "perfetto")
 _PARTS: Sequence[type] = (
     Check, Column, Drawing, Evidence, Hole, Metric, Profile, Rule, Setting, SqlFile, Template, Term,
     Track, type(Path()),
@@ -42,9 +40,12 @@ _PARTS: Sequence[type] = (
 _ALLOWED: dict[tuple[str, str], type] = {(one.__module__, one.__name__): one for one in _PARTS}
 
 
-def state_of(root: Path, engine: str) -> str:
-    """Another text for another library for this engine, whose files are below `root`."""
-    states = [_state_of(folder) for folder in (root, *_READERS)]
+def state_of(root: Path, engine: str, makers: Iterable[Path]) -> str:
+    """Another text for another library for this engine, whose files are below `root`.
+
+    `makers` are the folders of what its adapters are made with.
+    """
+    states = [_state_of(folder) for folder in (root, Path(__file__).parent, *makers)]
     return json.dumps([__version__, engine, str(root), states])
 
 
@@ -94,7 +95,7 @@ def _state_of(folder: Path) -> list[tuple[str, int, int, int]]:
             for entry in entries:
                 if entry.is_dir():
                     waiting.append(entry.path)
-                elif entry.name.endswith((".sql", ".toml", ".py")):
+                elif entry.name.endswith((".sql", ".toml", ".py", ".formats")):
                     status = entry.stat()
                     found.append(
                         (entry.path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -168,13 +168,15 @@ def load_library(
     folder: Path | None = None,
     engine: str = ENGINES[0],
     adapters: Adapters = sqlite_adapters,
+    makers: Sequence[Path] = (),
 ) -> Library:
     """Read the library from `folder`, or that of this installation, which is read once for all.
 
     This process has each once until a file of it changes, and the cache that of the installation.
 
     Its views, queries and timelines are one text; the adapters below are the engine's: made of
-    the catalog, and what lies in adapters/ENGINE besides.
+    the catalog, and what lies in adapters/ENGINE besides. `makers` are the folders with all that
+    `adapters` reads beside the library, its code among it.
 
     Raises: SetupError.
     """
@@ -183,7 +185,7 @@ def load_library(
     def read() -> Parsed:
         return _read(root, engine, adapters)
 
-    state = state_of(root, engine)
+    state = state_of(root, engine, makers)
     if state not in _loaded:
         parsed = kept_or_read(state, read) if folder is None else read()
         _loaded[state] = Library(*parsed)

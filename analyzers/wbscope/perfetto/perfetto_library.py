@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+from wbscope.ingest.formats import find_formats_dir
 from wbscope.library.adapters import table_columns
 from wbscope.library.catalog import (
     Catalog,
@@ -61,7 +62,8 @@ def perfetto_library(folder: Path | None = None) -> Library:
 
     Raises: SetupError.
     """
-    return load_library(folder, "perfetto", _adapters)
+    made_with = (Path(__file__).parent, find_formats_dir())
+    return load_library(folder, "perfetto", _adapters, made_with)
 
 
 def _adapters(catalog: Catalog) -> Iterator[SqlFile]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
+from wbscope.ingest.formats import find_formats_dir
 from wbscope.library.library import Library, load_library
 from wbscope.perfetto.perfetto_library import perfetto_library
 
@@ -97,6 +98,21 @@ def test_another_text_is_read(
     else:
         monkeypatch.delenv("WBSCOPE_SQL_DIR")
         assert "a" not in load_library().files
+
+
+def test_another_format_is_another_library(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Words for codes of a Perfetto trace are those of the captured formats."""
+    formats = shutil.copytree(find_formats_dir(), tmp_path / "formats")
+    monkeypatch.setenv("WBSCOPE_FORMATS_DIR", str(formats))
+    monkeypatch.setenv("WBSCOPE_SQL_DIR", str(REPOSITORY / "sql"))
+    before, _ = loaded(perfetto_library)
+    for path in formats.rglob("*.formats"):
+        path.write_text(path.read_text().replace('"laptop_timer"', '"behind"'))
+    after, reads = loaded(perfetto_library)
+    assert reads
+    assert after.digest() != before.digest()
 
 
 class _Evil:
