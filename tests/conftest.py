@@ -70,7 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for name in ("COLUMNS", "WBSCOPE_PAGER"):  # of the terminal that pytest was started in
+    # Of the terminal that pytest was started in, or of another pytest.
+    for name in ("COLUMNS", "WBSCOPE_PAGER", "WBSCOPE_PART"):
         os.environ.pop(name, None)
     if config.getoption("--quick") and "WBSCOPE_QUICK" not in os.environ:
         os.environ["WBSCOPE_QUICK"] = "1"  # shorter runs, fewer examples of a property

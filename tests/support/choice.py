@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -36,7 +36,6 @@ PARTS = 8
 # Folders whose functions ask the same of many runs, recordings, mutants or kills. Elsewhere cases
 # are cheap and differ: all are run, but for functions that are marked `dealt`.
 _MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
-_CHEAP_CPU_SECONDS = 0.5  # of all cases of a function
 # They wait for recordings, browsers and clusters, and few changes reach what they test: of these
 # the functions are dealt, too.
 _APART = frozenset({"fleet", "lab", "live", "ui", "viewer"})
@@ -107,13 +106,13 @@ def commit_of(folder: Path) -> Commit:
 def chosen(
     cases: Iterable[Case],
     part: int,
-    costs: Mapping[str, float],
+    dear: Container[str],
     always: Collection[str] = (),
 ) -> set[Case]:
     """Those that make test runs in this part.
 
-    `costs` are CPU seconds of functions, all cases together; a function that is new has none.
-    `always` are names of cases that are always run.
+    `dear` has the functions whose cases together take CPU time that is worth a choice: what is new
+    is not in it. `always` are names of cases that are always run.
     """
     functions: Mapping[str, list[Case]] = defaultdict(list)
     for case in cases:
@@ -122,7 +121,7 @@ def chosen(
     return {
         case
         for name, group in functions.items()
-        for case in _of_function(group, part, costs.get(name, 0.0), always)
+        for case in _of_function(group, part, name in dear, always)
     }
 
 
@@ -132,11 +131,11 @@ def is_dealt(case: Case) -> bool:
 
 
 def _of_function(
-    cases: Sequence[Case], part: int, cost: float, always: Collection[str]
+    cases: Sequence[Case], part: int, is_dear: bool, always: Collection[str]
 ) -> Iterable[Case]:
     first = cases[0]
-    is_whole = len(cases) == 1 or first.folder not in _MANY or cost < _CHEAP_CPU_SECONDS
-    if is_whole and not is_dealt(first):
+    is_choice = len(cases) > 1 and first.folder in _MANY and is_dear
+    if not is_choice and not is_dealt(first):
         return cases
     kept = [
         case

@@ -49,7 +49,7 @@ def test_parts_together_are_all(cases: list[Case]) -> None:
 def test_a_part_is_a_part() -> None:
     """Of many cases each is in one part; those of a name that is always there are in all."""
     many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(800)]
-    dear = {many[0].function: 100.0}
+    dear = {many[0].function}
     parts = [chosen(many, part, dear) for part in range(PARTS)]
     assert sum(map(len, parts)) == len(many)
     assert all(50 < len(part) < 150 for part in parts)
@@ -58,17 +58,16 @@ def test_a_part_is_a_part() -> None:
 
 def test_what_is_cheap_is_whole() -> None:
     many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(80)]
-    for costs in ({}, {many[0].function: 0.4}):
-        assert chosen(many, 0, costs) == set(many)
-    assert len(chosen(many, 0, {many[0].function: 0.6})) < 20
+    assert chosen(many, 0, ()) == set(many)
+    assert len(chosen(many, 0, {many[0].function})) < 20
 
 
 def test_one_case_at_least() -> None:
     two = [Case("real/test_x.py::test_it", name) for name in ("one", "other")]
-    dear = {two[0].function: 100.0}
+    dear = {two[0].function}
     assert all(chosen(two, part, dear) for part in range(PARTS))
     slow = [Case("real/test_x.py::test_slow", marks=frozenset({"dealt"}))]
-    assert sum(len(chosen(slow, part, {})) for part in range(PARTS)) == 1
+    assert sum(len(chosen(slow, part, ())) for part in range(PARTS)) == 1
 
 
 def test_parts_do_not_depend_on_who_asks() -> None:
