@@ -20,8 +20,6 @@ from support.gitlab_job import GitlabJob, run_gitlab
 from support.runs import REPOSITORY
 from support.timeline import packets
 
-pytestmark = pytest.mark.dealt
-
 CI = REPOSITORY / "examples/ci"
 # Runs of 10 s with a spread of 1 %; seconds.
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.12]

@@ -82,7 +82,6 @@ def test_of_the_whole_command(output: Path) -> None:
         check_error(ended.stderr, "no-room", disk, output, fix=_FIX)
 
 
-@pytest.mark.dealt
 def test_a_full_disk_is_not_taken_for_the_other(tmp_path: Path) -> None:
     """Room for what the ingester writes, and little more for the views."""
     done = _wbscope(tmp_path / "alone.db", tmp_path)

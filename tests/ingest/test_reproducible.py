@@ -42,7 +42,6 @@ def test_convert(folder: Path, tmp_path: Path) -> None:
     assert len(found) == 1
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)
 def test_timeline(wbscope: Wbscope, folder: Path, tmp_path: Path) -> None:
     found = set()

@@ -99,7 +99,6 @@ def test_no_reader_has_anything_to_complain_of(
     assert first <= spans[0] < spans[1] <= last
 
 
-@pytest.mark.dealt
 def test_events_that_would_be_most_of_the_file(wbscope: Wbscope, tmp_path: Path) -> None:
     """They stay out by default, and that is told; they ride along when they are named."""
     run = example("reclaim-writes").folder
@@ -155,7 +154,6 @@ def test_times_of_all_machines_are_placed(
     assert drawn[0] == drawn[1] != []
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("database", ["deep"], indirect=True)
 def test_choice_of_events(wbscope: Wbscope, database: Path, tmp_path: Path) -> None:
     run = example("deep").folder

@@ -364,7 +364,6 @@ def test_queries_share_their_passes_over_the_events(
     assert {"_law_break", "wb_domain_sum", "_throttle_charge"} <= set(made)
 
 
-@pytest.mark.dealt
 def test_ctrl_c_at_any_step_leaves_the_session_usable(
     engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

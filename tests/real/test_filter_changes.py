@@ -19,8 +19,6 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
-pytestmark = pytest.mark.dealt
-
 RUNS = (REPOSITORY / "examples/four-equal-writers", CORPUS / "7.2-memory-cgroup")
 EVENT = "ev_balance_dirty_pages"
 

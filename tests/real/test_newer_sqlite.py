@@ -159,7 +159,6 @@ def test_it_answers_every_query_the_same(
     assert len(asked) > 20
 
 
-@pytest.mark.dealt
 def test_it_answers_a_query_that_is_asked_alone(folder: Path, library: Library) -> None:
     """What only the warnings need is no table then: it stands in one statement with them."""
     database = database_of(example("four-equal-writers"), folder, library)

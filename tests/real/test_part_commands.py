@@ -67,7 +67,6 @@ def test_every_form_of_a_part_is_told(
     assert [c for row in table for c in row["evidence"].split("; ")] == commands
 
 
-@pytest.mark.dealt
 def test_commands_of_the_texts(wbscope: Wbscope, tmp_path: Path) -> None:
     """In one line each, so that they can be pasted."""
     texts = [

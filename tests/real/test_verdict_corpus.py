@@ -59,6 +59,7 @@ def test_what_is_to_be_set_can_be_and_is_a_change(corpus_run: tuple[Path, Run]) 
     assert_sound(corpus_run[1])
 
 
+@pytest.mark.core
 def test_the_first_finding_names_the_cause(unpacked: Unpacked, pytestconfig: pytest.Config) -> None:
     found = []
     for case in cases():
@@ -74,7 +75,6 @@ def test_the_first_finding_names_the_cause(unpacked: Unpacked, pytestconfig: pyt
     assert text == made, "run this test with --update-docs"
 
 
-@pytest.mark.dealt
 def test_the_samples_of_each_rule_are_what_runs_got(
     unpacked: Unpacked, pytestconfig: pytest.Config
 ) -> None:

@@ -136,7 +136,6 @@ def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
             yield seq, begin, end_ts, tid, call, is_write, fd, written, cut
 
 
-@pytest.mark.dealt
 @for_all(60, events=_STEPS.map(events_of), lost_at=st.none() | st.integers(1, 200))
 def test_pairs_are_those_of_a_walk(
     events: list[Event], lost_at: int | None, tmp_path_factory: pytest.TempPathFactory
@@ -151,7 +150,6 @@ def test_pairs_are_those_of_a_walk(
     assert found == sorted(walked(events, gaps[0] if gaps else None), key=repr)
 
 
-@pytest.mark.dealt
 @for_all(60, events=_STEPS.map(events_of))
 def test_pairs_of_a_text_are_those_of_a_walk(
     events: list[Event], tmp_path_factory: pytest.TempPathFactory

@@ -3,7 +3,8 @@
 
 A case belongs to one of eight parts by the hash of its name, and a commit has the part of its
 number in the history: any eight successive commits run every case. The same commit runs the same
-tests on every machine, at any time. What is always there: functions whose cases are few or cheap,
+tests on every machine, at any time. Cases that take long are dealt in every folder, and each
+function is that takes long for its one case. What is always there: functions whose cases are cheap,
 the recordings of `pairwise()`, and what is marked `core`.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -33,8 +34,9 @@ __all__ = [
 ]
 
 PARTS = 8
+_LONG_CPU_SECONDS = 1.0  # of one case, on average
 # Folders whose functions ask the same of many runs, recordings, mutants or kills. Elsewhere cases
-# are cheap and differ: all are run, but for functions that are marked `dealt`.
+# are cheap and differ: all are run, but for functions that are marked `dealt` or take long.
 _MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
 # They wait for recordings, browsers and clusters, and few changes reach what they test: of these
 # the functions are dealt, too.
@@ -106,13 +108,13 @@ def commit_of(folder: Path) -> Commit:
 def chosen(
     cases: Iterable[Case],
     part: int,
-    dear: Container[str],
+    costs: Mapping[str, float],
     always: Collection[str] = (),
 ) -> set[Case]:
     """Those that make test runs in this part.
 
-    `dear` has the functions whose cases together take CPU time that is worth a choice: what is new
-    is not in it. `always` are names of cases that are always run.
+    `costs` has the CPU seconds of functions, all cases together, where they are worth a choice:
+    what is new is not in it. `always` are names of cases that are always run.
     """
     functions: Mapping[str, list[Case]] = defaultdict(list)
     for case in cases:
@@ -121,21 +123,25 @@ def chosen(
     return {
         case
         for name, group in functions.items()
-        for case in _of_function(group, part, name in dear, always)
+        for case in _of_function(group, part, costs.get(name, 0.0), always)
     }
 
 
-def is_dealt(case: Case) -> bool:
-    """Whether a part may have none of its function, where that has a single case."""
-    return case.folder in _APART or "dealt" in case.marks
+def is_dealt(cases: Sequence[Case], cost: float) -> bool:
+    """Whether parts share the cases of this function: a part may have none where it is one."""
+    first = cases[0]
+    return (
+        first.folder in _APART
+        or "dealt" in first.marks
+        or cost > _LONG_CPU_SECONDS * len(cases)
+        or (len(cases) > 1 and first.folder in _MANY and cost > 0)
+    )
 
 
 def _of_function(
-    cases: Sequence[Case], part: int, is_dear: bool, always: Collection[str]
+    cases: Sequence[Case], part: int, cost: float, always: Collection[str]
 ) -> Iterable[Case]:
-    first = cases[0]
-    is_choice = len(cases) > 1 and first.folder in _MANY and is_dear
-    if not is_choice and not is_dealt(first):
+    if not is_dealt(cases, cost):
         return cases
     kept = [
         case

@@ -58,10 +58,10 @@ assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: providers._local_constants
 
 
-def some(items: Iterable[_T]) -> list[_T]:
-    """All of them, in an order that is the commit's; with --part a third, another for each."""
+def some(items: Iterable[_T], case: str = "") -> list[_T]:
+    """All of them, in an order that is the commit's; with --part a third, others for each case."""
     found = list(items)
-    random.Random(SEED).shuffle(found)
+    random.Random(f"{SEED}/{case}").shuffle(found)
     return found[: -(-len(found) // 3)] if "WBSCOPE_PART" in os.environ else found
 
 

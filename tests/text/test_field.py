@@ -94,7 +94,6 @@ _SWITCH = (
 )
 
 
-@pytest.mark.dealt
 # Nothing but the device's own requests, or samples of its counters, clears it.
 @for_all(
     10,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 import wbscope
 from support.texttrace import load_lines
 from wbscope.library.library import load_library
@@ -74,7 +73,6 @@ def _work(lines: Iterator[str], views: Sequence[str], folder: Path) -> dict[str,
     return done
 
 
-@pytest.mark.dealt
 def test_work_grows_no_faster_than_the_trace(tmp_path: Path) -> None:
     views = [file.name for file in load_library().timelines()]
     views += ["wb_pool_added", "wb_pool_window"]

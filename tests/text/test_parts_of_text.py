@@ -91,7 +91,6 @@ def test_a_range_without_a_record(tmp_path: Path) -> None:
     assert "first_ts" not in meta
 
 
-@pytest.mark.dealt
 def test_more_names_than_fit(wbscope: Wbscope, tmp_path: Path) -> None:
     lines = [f"dd-1 [000]  {i + 1}.0: event{i}: a=1" for i in range(9000)]
     loaded = load_lines([*lines, lines[-1]], tmp_path)

@@ -93,7 +93,6 @@ def _others(sleep: _Sleep, events: list[_Event]) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.dealt
 @for_all(25, made=_made())
 def test_sums_are_those_of_each_wb(
     made: list[tuple[_Event, str]], tmp_path_factory: pytest.TempPathFactory

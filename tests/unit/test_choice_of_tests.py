@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -40,16 +41,23 @@ def test_parts_together_are_all(cases: list[Case]) -> None:
     parts = [chosen(cases, part, costs, always) for part in range(PARTS)]
     whole = {case for case in cases if not case.function.startswith(WHOLE_ONLY)}
     assert set.union(*parts) == whole
-    # Of each function that is not marked there is a case in each part.
-    functions = {case.function for case in whole if not is_dealt(case)}
+    # A function that is not dealt is in each part, as a case of those is that have many.
+    functions: dict[str, list[Case]] = defaultdict(list)
+    for case in whole:
+        functions[case.function].append(case)
+    there = {
+        name
+        for name, found in functions.items()
+        if len(found) > 1 or not is_dealt(found, costs.get(name, 0.0))
+    }
     for part in parts:
-        assert {case.function for case in part} >= functions
+        assert {case.function for case in part} >= there
 
 
 def test_a_part_is_a_part() -> None:
     """Of many cases each is in one part; those of a name that is always there are in all."""
     many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(800)]
-    dear = {many[0].function}
+    dear = {many[0].function: 80.0}
     parts = [chosen(many, part, dear) for part in range(PARTS)]
     assert sum(map(len, parts)) == len(many)
     assert all(50 < len(part) < 150 for part in parts)
@@ -58,16 +66,26 @@ def test_a_part_is_a_part() -> None:
 
 def test_what_is_cheap_is_whole() -> None:
     many = [Case("fuzz/test_x.py::test_it", f"case{number}") for number in range(80)]
-    assert chosen(many, 0, ()) == set(many)
-    assert len(chosen(many, 0, {many[0].function})) < 20
+    assert chosen(many, 0, {}) == set(many)
+    assert len(chosen(many, 0, {many[0].function: 0.6})) < 20
+
+
+def test_what_takes_long_is_dealt_in_every_folder() -> None:
+    few = [Case("unit/test_x.py::test_it", f"case{number}") for number in range(8)]
+    assert chosen(few, 0, {few[0].function: 8.0}) == set(few)
+    assert sum(len(chosen(few, part, {few[0].function: 8.1})) for part in range(PARTS)) < 24
+    one = [Case("unit/test_x.py::test_it")]
+    assert sum(len(chosen(one, part, {one[0].function: 1.1})) for part in range(PARTS)) == 1
+    core = [Case("unit/test_x.py::test_it", marks=frozenset({"core"}))]
+    assert all(chosen(core, part, {core[0].function: 1.1}) for part in range(PARTS))
 
 
 def test_one_case_at_least() -> None:
     two = [Case("real/test_x.py::test_it", name) for name in ("one", "other")]
-    dear = {two[0].function}
+    dear = {two[0].function: 2.0}
     assert all(chosen(two, part, dear) for part in range(PARTS))
     slow = [Case("real/test_x.py::test_slow", marks=frozenset({"dealt"}))]
-    assert sum(len(chosen(slow, part, ())) for part in range(PARTS)) == 1
+    assert sum(len(chosen(slow, part, {})) for part in range(PARTS)) == 1
 
 
 def test_parts_do_not_depend_on_who_asks() -> None:
@@ -118,5 +136,5 @@ def test_some_are_a_third_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WBSCOPE_PART", "3")
     found = some(range(100))
     assert len(set(found)) == 34
-    assert found == some(range(100))
+    assert found == some(range(100)) != some(range(100), "other")
     assert some([7]) == [7]

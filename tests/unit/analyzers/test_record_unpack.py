@@ -104,7 +104,6 @@ def _members(count: int, size: int = 0) -> bytes:
     return made.getvalue()
 
 
-@pytest.mark.dealt
 def test_archives_that_grow_are_refused(tmp_path: Path) -> None:
     """As other archives are: nothing of them is kept, and little memory is taken."""
     tracemalloc.start()

@@ -98,7 +98,6 @@ def test_how_often_unchanged_code_would_pass() -> None:
     assert checked((100, 101, 100, 102, 101, 100, 102, 101)).predicted == steady.predicted
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(("size", "within"), [(6, 0.2), (10, 0.15)])
 def test_the_prediction_is_near_what_happens(size: int, within: float) -> None:
     """On average over baselines, at a spread where about half of all gates pass."""

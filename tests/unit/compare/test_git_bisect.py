@@ -81,7 +81,6 @@ def test_it_finds_the_commit(repository: Path) -> None:
     assert "change 6" in told.partition("first bad commit")[2]
 
 
-@pytest.mark.dealt
 def test_a_commit_that_nobody_knows_of_is_skipped(repository: Path) -> None:
     """Runs of two commits are all over the place: git names what is left, and blames none."""
     wild = dict.fromkeys((4, 5), _WIDE)

@@ -100,7 +100,6 @@ def series(sources: _Sources) -> _Sources:
     return sources
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("is_detached", [False, True])
 def test_the_first_bad_commit(
     cli: Cli, made: Made, one: Path, series: _Sources, is_detached: bool
@@ -208,7 +207,6 @@ def test_one_merge(cli: Cli, made: Made, one: Path, sources: _Sources) -> None:
     assert document["last_good"] == base
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("number", [3, 14, 20, 32])
 def test_ctrl_c_puts_the_checkout_back(
     cli: Cli, made: Made, one: Path, series: _Sources, number: int

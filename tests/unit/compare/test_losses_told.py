@@ -47,7 +47,6 @@ def _filled(words: tuple[str, ...], run: Path) -> list[object]:
     return [places.get(word, word) for word in words]
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("words", KEPT, ids=lambda words: " ".join(words[:2]))
 def test_lost_events_are_told(cli: Cli, lost: tuple[Path, str], words: tuple[str, ...]) -> None:
     run, told = lost

@@ -95,7 +95,6 @@ def test_an_interval_that_touches_no_change_makes_no_mark_of_others() -> None:
     assert rows[TIME].q == pytest.approx(2 * 2 / 924)
 
 
-@pytest.mark.dealt
 def test_false_marks_are_few() -> None:
     """Nothing changed: a table of 60 metrics with any mark is rare, 9 in 10 have none."""
     marked = sum(any(row.is_sure for row in compared(noise(60, seed)).rows) for seed in range(100))

@@ -80,7 +80,6 @@ def test_what_is_refused_and_budgets_need_no_second_look() -> None:
     assert found.status != "REFUSED"
 
 
-@pytest.mark.dealt
 def test_alpha_is_kept() -> None:
     """Of 300 unchanged pairs more than 26 fail once in 1,000 times at 5 %."""
     found, _ = sequential(WIDE, 0.0, 24, 300)

@@ -80,7 +80,6 @@ def test_the_rule_about_single_runs_costs_little(noise: Noise, n: int) -> None:
     assert found["FAIL"] / TRIALS <= 0.05 + SLACK
 
 
-@pytest.mark.dealt
 def test_runs_that_stall_do_not_pass() -> None:
     for stalled, most in ((0.1, 0.2), (0.2, 0.05), (0.3, 0.02)):
         found = tail_counts(TAILS[0], 20, stalled, TRIALS)
