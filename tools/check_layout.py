@@ -181,6 +181,13 @@ def check_python(path: str, text: str) -> Iterator[Finding]:
         if isinstance(node, ast.Call) and not may_print and ast.unparse(node.func) in PRINTERS:
             what = f"{ast.unparse(node.func)}() outside cli/ and render/"
             yield node.lineno, what, "return what to print"
+        elif (
+            isinstance(node, ast.Constant)
+            and f"{node.value}".startswith("_")
+            and (node.value in views())
+        ):
+            what = f"names {node.value}, which is private to a file of sql/"
+            yield node.lineno, what, "say what it is for in its header"
         elif not may_convert and isinstance(node, ast.Constant) and node.value in UNIT_NUMBERS:
             yield node.lineno, f"number {node.value} converts a unit", "use base/units.py"
 

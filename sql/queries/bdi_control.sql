@@ -43,6 +43,7 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @source   graphs balance_dirty_pages-pages and -bandwidth of 2011-02;
 --   mm/page-writeback.c balance_dirty_pages(), wb_update_dirty_ratelimit()
+-- @cost     280
 WITH
   step AS (
     SELECT

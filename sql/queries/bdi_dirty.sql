@@ -38,6 +38,7 @@
 --   disks: from 0 % on programs are slowed down, 50 % is what the kernel aims
 --   at, at 100 % they stop
 -- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio()
+-- @cost     260
 WITH
   chosen AS (
     SELECT

@@ -37,6 +37,7 @@
 -- @metric   innocent_ratio lower: how much of its waiting for the machine's
 --   limits was the doing of others
 -- @source   docs/findings.md
+-- @cost     200
 WITH
   victim AS (
     SELECT

@@ -42,6 +42,7 @@
 -- @metric   depth_mean_count neutral: how many requests the device had at a
 --   time; a long queue raises throughput and latency
 -- @source   nearest rank; J. Little's law for the mean depth
+-- @cost     200
 WITH
   chosen AS (
     SELECT

@@ -23,6 +23,7 @@
 -- @column   requests_count INTEGER requests issued in the window that took so
 --   long
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @cost     100
 WITH
   chosen AS (
     SELECT

@@ -67,6 +67,7 @@
 --   not come near the speed that the kernel allowed: something else held it up,
 --   or it wanted less
 -- @source   mm/page-writeback.c balance_dirty_pages()
+-- @cost     170
 WITH
   placed AS (
     SELECT

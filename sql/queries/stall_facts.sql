@@ -60,6 +60,7 @@
 -- @column   call_ns INTEGER throttle: the whole call, where this was its last
 --   sleep
 -- @source   docs/findings.md
+-- @cost     150
 WITH
   chosen AS (
     SELECT

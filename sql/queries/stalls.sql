@@ -53,6 +53,7 @@
 -- @column   holder_share_ratio REAL what that wb held of the pool
 -- @column   stall_id INTEGER number of the wait, for explain --stall
 -- @metric   dur lower: how long a program stood still in one wait
+-- @cost     150
 SELECT
   s.ts,
   s.dur,

@@ -40,6 +40,7 @@
 --   fired later, such as an event that reports a sleep; NULL = of the whole
 --   stall
 -- @column   detail TEXT what it says
+-- @cost     620
 WITH
   -- The stalls that the filters choose; of more than 10000 the longest 10000,
   -- which nobody reads to the end.

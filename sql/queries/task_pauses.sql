@@ -27,6 +27,7 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @source   graph balance_dirty_pages-pause of 2011-02; mm/page-writeback.c
 --   balance_dirty_pages()
+-- @cost     200
 WITH
   summed AS (
     SELECT

@@ -22,6 +22,7 @@
 -- @column   dirtied_basis TEXT where the bytes are from; as in fairness
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @source   graph balance_dirty_pages-task-bw of 2011-02; docs/fairness.md
+-- @cost     110
 WITH
   basis AS (
     SELECT d.task_id, min(d.basis) AS dirtied_basis

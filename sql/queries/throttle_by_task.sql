@@ -56,6 +56,7 @@
 --   made it wait, because too much data waited in memory for disks
 -- @metric   call_max_ns lower: the longest that one call of
 --   balance_dirty_pages() held up the task; one write() can make several
+-- @cost     210
 WITH
   -- By write system calls. What a shell writes before it runs a program is the
   -- shell's; standard error is left out.

@@ -43,6 +43,7 @@
 --   balance_dirty_pages() held up a task
 -- @metric   throttled_ratio lower: share of the writing programs' time in which
 --   the kernel made them wait
+-- @cost     120
 WITH
   counted AS (
     SELECT a.task_id, sum(a.events_count) AS events_count

@@ -30,6 +30,7 @@
 --   the task wait; a smooth run has the same share in each window
 -- @metric   slept_max_ns lower: the longest that one write of this task stood
 --   still in the window, which is what a user notices
+-- @cost     170
 WITH
   throttle AS (
     SELECT

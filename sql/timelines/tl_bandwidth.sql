@@ -19,6 +19,7 @@
 --   cgroup.
 -- @grain    sample of one curve; order ts
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
+-- @cost     30
 CREATE VIEW tl_bandwidth AS
 WITH
   curve(place, name) AS (

@@ -21,6 +21,7 @@
 -- @column   arg_queue_ns INTEGER in the queue; NULL = never issued
 -- @column   arg_device_ns INTEGER in the device; NULL = never issued
 -- @column   arg_cut TEXT end: not complete when the trace ended
+-- @cost     120
 CREATE VIEW tl_block AS
 WITH
   listed AS (

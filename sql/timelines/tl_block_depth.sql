@@ -10,6 +10,7 @@
 -- @sorted
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @optional block:block_rq_insert
+-- @cost     190
 CREATE VIEW tl_block_depth AS
 WITH
   border AS (

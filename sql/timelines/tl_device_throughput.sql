@@ -9,6 +9,7 @@
 -- @summary  Bytes that each disk completed in each window.
 -- @grain    window, device; order ts
 -- @events   block:block_rq_complete
+-- @cost     42
 CREATE VIEW tl_device_throughput AS
 WITH
   part AS (

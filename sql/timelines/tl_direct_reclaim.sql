@@ -21,6 +21,7 @@
 -- @column   arg_writes_count INTEGER folios given away to be written
 -- @column   arg_cut TEXT start or end: under way when the trace began or ended;
 --   NULL = neither
+-- @cost     36
 CREATE VIEW tl_direct_reclaim AS
 WITH
   -- A span has the number of the event that begins it, and so does what was

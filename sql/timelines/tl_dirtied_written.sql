@@ -15,6 +15,7 @@
 -- @grain    sample of one curve; order ts
 -- @sorted
 -- @events   writeback:global_dirty_state
+-- @cost     35
 CREATE VIEW tl_dirtied_written AS
 WITH
   curve(place, track) AS (

@@ -27,6 +27,7 @@
 -- @grain    sample of one curve; order ts
 -- @sorted
 -- @events   writeback:global_dirty_state
+-- @cost     110
 CREATE VIEW tl_dirty_pages AS
 WITH
   curve(place, track, unit) AS (

@@ -13,6 +13,7 @@
 -- @column   arg_limit_bytes INTEGER at its begin
 -- @column   arg_setpoint_bytes INTEGER at its begin
 -- @column   arg_freerun_bytes INTEGER at its begin
+-- @cost     32
 CREATE VIEW tl_dirty_state AS
 WITH
   placed AS (

@@ -26,6 +26,7 @@
 --   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
 --   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
 -- @optional sched:sched_switch
+-- @cost     110
 CREATE VIEW tl_held AS
 WITH
   border AS (

@@ -10,6 +10,7 @@
 -- @summary  How many requests all disks have at a time.
 -- @grain    change; order ts
 -- @events   block:block_rq_issue, block:block_rq_complete
+-- @cost     86
 CREATE VIEW tl_in_device AS
 WITH
   border AS (

@@ -26,6 +26,7 @@
 -- @column   arg_cpu INTEGER of a gap; NULL = not told
 -- @column   arg_count INTEGER events lost in it; NULL = not told
 -- @column   arg_damage TEXT what is wrong with the trace
+-- @cost     220
 CREATE VIEW tl_look AS
 WITH
   loss AS (

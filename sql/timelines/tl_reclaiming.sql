@@ -12,6 +12,7 @@
 -- @events   vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_node_reclaim_begin
 --   |vmscan:mm_vmscan_throttled
+-- @cost     42
 CREATE VIEW tl_reclaiming AS
 WITH
   border AS (

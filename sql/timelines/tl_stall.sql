@@ -70,6 +70,7 @@
 -- @column   arg_limit_bytes INTEGER of a throttle: as in wb_throttle
 -- @column   arg_wb_dirty_bytes INTEGER of a throttle: as in wb_throttle
 -- @column   arg_wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
+-- @cost     420
 CREATE VIEW tl_stall AS
 WITH
   -- What the UI shows of a duration in a name.

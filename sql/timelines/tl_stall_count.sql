@@ -25,6 +25,7 @@
 --   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
 --   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
 -- @optional sched:sched_switch
+-- @cost     190
 CREATE VIEW tl_stall_count AS
 WITH
   border AS (

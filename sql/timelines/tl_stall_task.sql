@@ -66,6 +66,7 @@
 -- @column   arg_limit_bytes INTEGER of a throttle: as in wb_throttle
 -- @column   arg_wb_dirty_bytes INTEGER of a throttle: as in wb_throttle
 -- @column   arg_wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
+-- @cost     250
 CREATE VIEW tl_stall_task AS
 WITH
   pixel AS (

@@ -11,6 +11,7 @@
 -- @grain    part of wb_dirtied_part; order ts
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
+-- @cost     380
 CREATE VIEW tl_task_dirtied AS
 WITH
   basis AS (

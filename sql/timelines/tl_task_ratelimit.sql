@@ -10,6 +10,7 @@
 -- @summary  What each task was allowed, and that in % of its bdi's base rate.
 -- @grain    sample of one curve; order ts
 -- @events   writeback:balance_dirty_pages
+-- @cost     130
 CREATE VIEW tl_task_ratelimit AS
 WITH
   curve(place, name, unit) AS (

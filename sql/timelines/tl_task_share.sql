@@ -12,6 +12,7 @@
 -- @grain    window, task; order ts
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
+-- @cost     140
 CREATE VIEW tl_task_share AS
 WITH
   throttled AS (

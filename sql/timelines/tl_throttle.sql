@@ -14,6 +14,7 @@
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
 -- @events   writeback:balance_dirty_pages
+-- @cost     180
 CREATE VIEW tl_throttle AS
 WITH
   curve(place, name, unit) AS (

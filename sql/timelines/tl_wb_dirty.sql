@@ -10,6 +10,7 @@
 -- @grain    sample of one curve; order ts
 -- @sorted
 -- @events   writeback:balance_dirty_pages
+-- @cost     99
 CREATE VIEW tl_wb_dirty AS
 WITH
   curve(place, name) AS (

@@ -103,6 +103,7 @@ CROSS JOIN wb_units AS v;
 -- @column   is_only INTEGER 1: tasks can have waited for no other: what alone
 --   lies on all disks, as it is written to, else the only disk; else 0
 -- @materialize
+-- @cost     33
 CREATE VIEW wb_disk_rate AS
 WITH
   written AS (
@@ -644,6 +645,7 @@ WHERE b.place = 1
 -- @column   spent_ns INTEGER sum of the time that the driver had them
 -- @column   busy_ns INTEGER with a write or flush
 -- @materialize
+-- @cost     22
 CREATE VIEW _rate_step AS
 WITH
   done AS (

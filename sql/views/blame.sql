@@ -276,6 +276,7 @@ WHERE r.place = 1;
 --   block:block_rq_complete
 -- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
 -- @materialize
+-- @cost     24
 CREATE VIEW wb_pool_rival AS
 WITH
   wrote AS (
@@ -357,6 +358,7 @@ WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 -- @column   share_ratio REAL of the pool; those of a window add up to 1
 -- @column   pool_bytes INTEGER mean of the machine's dirty pages
 -- @materialize
+-- @cost     64
 CREATE VIEW wb_pool_window AS
 WITH
   placed AS (
@@ -601,6 +603,7 @@ WHERE c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL;
 -- @column   wb_id INTEGER of _pool_wb; 1, 2, 3 ...
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @materialize
+-- @cost     26
 CREATE VIEW _pool_wb AS
 WITH
   seen AS (
@@ -629,6 +632,7 @@ FROM seen AS s;
 -- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
 -- @materialize
+-- @cost     260
 CREATE VIEW _pool_sample AS
 SELECT
   row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,

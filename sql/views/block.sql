@@ -23,6 +23,7 @@
 -- @column   bytes INTEGER of the request
 -- @source   include/trace/events/block.h; block/blk-mq.c blk_update_request()
 -- @materialize
+-- @cost     120
 CREATE VIEW wb_block_request AS
 WITH
   steps AS (
@@ -164,6 +165,7 @@ GROUP BY b.device, b.op, o.sector_bytes;
 -- @column   to_ts INTEGER ns, end
 -- @source   block/blk-mq.c
 -- @materialize
+-- @cost     37
 CREATE VIEW wb_block_busy AS
 WITH
   known AS (
@@ -361,6 +363,7 @@ CROSS JOIN wb_block_done AS d ON d.device = k.disk;
 --   blk_fill_rwbs(); an insert is matched by device and first sector;
 --   fs/jbd2/journal.c: the thread is called jbd2/<device>
 -- @materialize
+-- @cost     30
 CREATE VIEW wb_wait_request AS
 WITH
   -- Where a request was queued, or issued and not completed, one may have
@@ -551,6 +554,7 @@ FROM known AS t;
 -- @source   block/blk-mq.c; fs/jbd2/commit.c; mm/vmscan.c kswapd()
 -- @index    resource device from_ts to_ts before_ns
 -- @materialize
+-- @cost     250
 CREATE VIEW wb_busy AS
 WITH
   commits AS (

@@ -404,6 +404,7 @@ LEFT JOIN job AS j ON j.task_id = s.task_id;
 -- @column   slept_ns INTEGER sum of the sleeps
 -- @column   slept_until_ts INTEGER ns, end of the last one
 -- @materialize
+-- @cost     89
 CREATE VIEW _dirtied_charge AS
 SELECT
   t.task_id,

@@ -83,6 +83,7 @@ WHERE d.basis NOT IN ('probe', 'bound')
 -- @optional writeback:global_dirty_state
 -- @column   share_ratio REAL of the task's calls in free run
 -- @materialize
+-- @cost     460
 CREATE VIEW _dirtied_free_call AS
 WITH
   dirtier AS (

@@ -457,6 +457,7 @@ FROM _dirty_edge AS e;
 -- @column   thresh_max_bytes INTEGER highest dirty threshold of the samples
 -- @column   least_pages INTEGER smallest count of pages, or limit
 -- @materialize
+-- @cost     250
 CREATE VIEW wb_dirty_extent AS
 WITH
   begin AS (
@@ -550,6 +551,7 @@ LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
 -- @column   seq INTEGER of the sample
 -- @source   mm/page-writeback.c domain_dirty_limits()
 -- @materialize
+-- @cost     85
 CREATE VIEW wb_dirty_boost AS
 WITH
   -- A fall back to the thresholds of the others.
@@ -730,6 +732,7 @@ WHERE r.state_first_seq IS NOT NULL;
 -- @column   drops_count INTEGER samples with a thresh a fifth and more below
 --   the one before, as behind a real-time task
 -- @materialize
+-- @cost     440
 CREATE VIEW _dirty_sum AS
 SELECT
   e.window_index,

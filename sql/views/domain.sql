@@ -31,6 +31,7 @@
 -- @column   boosted_count INTEGER events with boosted thresholds
 -- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
 -- @materialize
+-- @cost     280
 CREATE VIEW wb_domain_sum AS
 WITH
   chosen AS NOT MATERIALIZED (

@@ -399,6 +399,7 @@ WHERE coalesce(d.is_incidental, 0) = 0;
 -- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
 --   events tell too little of what the machine dirtied (wb_rule)
 -- @materialize
+-- @cost     100
 CREATE VIEW wb_fairness_window AS
 WITH
   -- Who got all it asked for says nothing of how evenly the rest is shared.

@@ -132,6 +132,7 @@ FROM _law_break AS b;
 --   not told, or not exactly
 -- @column   why TEXT what it can be, or what is missing
 -- @materialize
+-- @cost     650
 CREATE VIEW _law_break AS
 WITH
   broken AS (

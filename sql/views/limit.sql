@@ -17,6 +17,7 @@
 -- @source   mm/page-writeback.c dirty_bytes_handler(),
 --   writeback_set_ratelimit(), domain_update_dirty_limit()
 -- @materialize
+-- @cost     140
 CREATE VIEW wb_limit_change AS
 WITH
   -- Most runs need no look at each sample beside the one before.

@@ -69,6 +69,7 @@ ORDER BY c.call_seq, c.finding;
 -- @column   device_ratio REAL share of the time in which the device had
 --   requests; NULL = not recorded
 -- @materialize
+-- @cost     75
 CREATE VIEW wb_loss_total AS
 WITH
   chosen AS (
@@ -301,6 +302,7 @@ JOIN wb_task AS t ON t.task_id = s.task_id;
 -- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
 -- @column   part_ns INTEGER held up under this finding; NULL likewise
 -- @materialize
+-- @cost     36
 CREATE VIEW _loss_call AS
 WITH
   -- Windows take three times as long.
@@ -351,6 +353,7 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 --   NULL = not recorded
 -- @source   docs/findings.md
 -- @materialize
+-- @cost     82
 CREATE VIEW _loss AS
 WITH
   member AS MATERIALIZED (
@@ -571,6 +574,7 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @column   call_seq INTEGER throttle: call of balance_dirty_pages() that it is
 --   part of, by its first event
 -- @materialize
+-- @cost     160
 CREATE VIEW _loss_throttle AS
 WITH
   first_of_wb AS (

@@ -340,6 +340,7 @@ GROUP BY u.kib_bytes, u.page_bytes;
 -- @column   untold_bytes INTEGER limit where the one in force is not known
 -- @column   request_bytes REAL mean size of its writes, where that forbids one
 -- @materialize
+-- @cost     93
 CREATE VIEW wb_disk_backlog AS
 WITH
   -- The file behind a loop device is on the only disk that there is.

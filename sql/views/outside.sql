@@ -210,6 +210,7 @@ FROM (
 -- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
 -- @index    bdi ts
 -- @materialize
+-- @cost     44
 CREATE VIEW _outside_think AS
 WITH
   long_one AS (

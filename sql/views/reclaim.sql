@@ -33,6 +33,7 @@
 --   or of kswapd's wake, that this belongs to; NULL = not seen
 -- @source   mm/vmscan.c
 -- @materialize
+-- @cost     290
 CREATE VIEW reclaim_work AS
 WITH
   steps AS (
@@ -442,6 +443,7 @@ LEFT JOIN cgroup_name AS c ON c.cgroup_ino = y.memcg_id;
 -- @column   cut TEXT start or end: under way when the trace began or ended
 -- @source   mm/vmscan.c kswapd(), kswapd_try_to_sleep()
 -- @materialize
+-- @cost     55
 CREATE VIEW reclaim_kswapd AS
 WITH
   steps AS (

@@ -37,6 +37,7 @@
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
 --   include/linux/mmzone.h enum vmscan_throttle_state
 -- @materialize
+-- @cost     91
 CREATE VIEW wb_stall AS
 WITH
   shared AS (
@@ -202,6 +203,7 @@ GROUP BY p.wait_id;
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
 --   balance_dirty_pages(); docs/stalls.md
 -- @materialize
+-- @cost     110
 CREATE VIEW wb_throttle_cause AS
 WITH
   slept AS (
@@ -426,6 +428,7 @@ FROM wb_bandwidth AS w;
 -- @column   kswapd_ns INTEGER of that, while kswapd of any node was awake;
 --   NULL = not recorded
 -- @materialize
+-- @cost     89
 CREATE VIEW _wait_busy AS
 WITH
   named AS (
@@ -553,6 +556,7 @@ LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
 -- @materialize
+-- @cost     130
 CREATE VIEW _wait_piece AS
 WITH
   borders AS (

@@ -354,6 +354,7 @@ FROM judged AS j;
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
+-- @cost     160
 CREATE VIEW _throttle_pause AS
 WITH
   -- Tasks that sched_switch was recorded for.
@@ -483,6 +484,7 @@ LEFT JOIN wb_task AS k ON task_of!(k, m);
 -- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
+-- @cost     290
 CREATE VIEW _throttle_charge AS
 SELECT
   p.seq,

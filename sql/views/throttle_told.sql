@@ -123,6 +123,7 @@ WHERE b.cgroup_path <> '/';
 -- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
 -- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
 -- @materialize
+-- @cost     33
 CREATE VIEW wb_hz AS
 WITH
   time_ms AS (

@@ -50,6 +50,7 @@ FROM wb_params AS p;
 -- @column   first_ts INTEGER ns, of its first event
 -- @column   last_ts INTEGER ns, of its last event
 -- @materialize
+-- @cost     37
 CREATE VIEW wb_throttle_total AS
 WITH
   -- Whether a tid is one task with one name, and all of the trace is asked for.
@@ -329,6 +330,7 @@ WHERE f.is_wait = 1;
 -- @column   told_ns REAL how long
 -- @column   events_count INTEGER events that told it
 -- @materialize
+-- @cost     730
 CREATE VIEW wb_told_rate AS
 WITH
   shared AS (

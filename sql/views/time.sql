@@ -140,6 +140,7 @@ GROUP BY 1;
 --   after its start; NULL = there are none at all
 -- @column   state_after_seq INTEGER the first behind it
 -- @materialize
+-- @cost     30
 CREATE VIEW wb_window_seq AS
 WITH
   -- Starts of windows, and the end of the last one.

@@ -90,6 +90,7 @@ FROM listed AS l;
 -- @column   wb_dirty_bytes INTEGER of a throttle: as in wb_throttle
 -- @column   wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
 -- @materialize
+-- @cost     130
 CREATE VIEW wb_stall_why AS
 WITH
   -- Few of millions of events.
@@ -214,6 +215,7 @@ FROM told AS t;
 -- @column   pauses_count INTEGER sleeps
 -- @source   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
+-- @cost     160
 CREATE VIEW wb_throttle_call AS
 WITH
   -- Most calls have one event.
@@ -312,6 +314,7 @@ LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
 --   behind it
 -- @column   state_after_seq INTEGER the first of the next step
 -- @materialize
+-- @cost     70
 CREATE VIEW wb_step AS
 WITH RECURSIVE
   border(step_index, ts) AS (
@@ -377,6 +380,7 @@ FROM found AS f;
 -- @key      seq
 -- @events   writeback:global_dirty_state
 -- @materialize
+-- @cost     250
 CREATE VIEW wb_dirty_drawn AS
 WITH
   -- A value and where it was, as one number: the largest of them has both.
@@ -457,6 +461,7 @@ CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 -- @events   writeback:balance_dirty_pages
 -- @column   end_ts INTEGER ns, end of the sleep that followed; ts without one
 -- @materialize
+-- @cost     370
 CREATE VIEW wb_throttle_drawn AS
 WITH
   size AS (SELECT count(*) AS events FROM raw_balance_dirty_pages AS r),

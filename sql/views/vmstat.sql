@@ -148,6 +148,7 @@ GROUP BY c.reclaimer;
 -- @column   file_writes_count INTEGER pages, scaled as in reclaim_writes
 -- @source   mm/vmscan.c shrink_inactive_list()
 -- @materialize
+-- @cost     36
 CREATE VIEW reclaim_total AS
 WITH
   recorded AS (

@@ -33,6 +33,7 @@
 -- @column   reason INTEGER of mm_vmscan_throttled; a bit mask
 -- @source   docs/stalls.md
 -- @materialize
+-- @cost     260
 CREATE VIEW wb_wait AS
 WITH
   watched AS (
@@ -607,6 +608,7 @@ WHERE t.before_seq IS NOT NULL
 -- @source   include/trace/events/vmscan.h, ext4.h; fs/xfs/xfs_trace.h;
 --   kernel/trace/trace_syscalls.c; patch of 2011-02-04
 -- @materialize
+-- @cost     24
 CREATE VIEW _wait_pair AS
 WITH
   steps AS (

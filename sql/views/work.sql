@@ -27,6 +27,7 @@
 -- @source   fs/fs-writeback.c wb_do_writeback(), wb_writeback()
 -- @index    bdi started_ts
 -- @materialize
+-- @cost     70
 CREATE VIEW wb_work AS
 WITH
   steps AS (
@@ -422,6 +423,7 @@ LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 --   not recorded
 -- @source   include/trace/events/writeback.h global_dirty_state: nr_written
 -- @materialize
+-- @cost     43
 CREATE VIEW wb_unwritten AS
 WITH
   first AS (
@@ -482,6 +484,7 @@ WHERE coalesce(m.is_still, f.pages_count = 0 AND f.runs_count >= 3) = 1;
 -- @source   fs/fs-writeback.c wb_wait_for_completion(); fs/jbd2/journal.c
 --   jbd2_log_wait_commit(); mm/filemap.c folio_wait_writeback()
 -- @materialize
+-- @cost     88
 CREATE VIEW wb_release AS
 WITH
   wait AS (

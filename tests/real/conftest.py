@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import pytest
 from support.runs import RecordedRun, all_runs
 from support.tools import missing
@@ -25,14 +22,3 @@ def recorded(request: pytest.FixtureRequest) -> RecordedRun:
         missing("there is no recorded run in examples/ nor in $WBSCOPE_RUNS")
     assert isinstance(run, RecordedRun)
     return run
-
-
-@pytest.fixture
-def ahead_threads() -> Callable[[], list[threading.Thread]]:
-    """Those that make tables ahead and began in this test: a run of another one may be open."""
-
-    def found() -> list[threading.Thread]:
-        return [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
-
-    before = found()
-    return lambda: [one for one in found() if one not in before]

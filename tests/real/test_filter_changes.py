@@ -11,7 +11,7 @@ from support.corpus import CORPUS, unpack
 from support.properties import some
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError
-from wbscope.library import kept, sharing
+from wbscope.library import steps
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -95,13 +95,12 @@ def apart(path: Path, library: Library, asked: list[Question]) -> list[object]:
 def test_one_session_answers_as_many(
     run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In any order; the second time with tables of another thread, and with those kept."""
+    """In any order; the second time with steps of workers."""
     asked = some(questions(run_db, library))
     wanted = apart(run_db, library, asked)
     assert sum(isinstance(one, tuple) and bool(one[1]) for one in wanted) > len(asked) // 3
-    monkeypatch.setattr(kept, "_SLOW_NS", 0)
     for most in (1 << 60, 0):
-        monkeypatch.setattr(sharing, "_MANY_RECORDS", most)
+        monkeypatch.setattr(steps, "_MANY_RECORDS", most)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
         engine = SqliteEngine(run_db, "run.db", library)
         session = Session(engine, library, "run.db")

@@ -18,7 +18,7 @@ from support.properties import some
 from support.runs import RecordedRun, example
 from support.tools import missing
 from wbscope.base.errors import EvidenceError
-from wbscope.library import kept
+from wbscope.library import steps
 from wbscope.library.engine import Rows
 from wbscope.library.library import Library, load_library
 from wbscope.library.session import Session
@@ -59,8 +59,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Else an answer is read from tables that Python's SQLite has made."""
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    # Nor while the session goes on, where a busy machine takes long for a table.
-    monkeypatch.setattr(kept, "_SLOW_NS", 1 << 62)
+    # Nor from workers'.
+    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 62)
 
 
 def database_of(recorded: RecordedRun, folder: Path, library: Library) -> Path:
@@ -72,8 +72,6 @@ def database_of(recorded: RecordedRun, folder: Path, library: Library) -> Path:
 
 class Both(SqliteEngine):
     """Has the newer SQLite do all that Python's does, and notes where it does not."""
-
-    works_ahead = False
 
     def __init__(self, database: Path, library: Library) -> None:
         self.newer = opened(database)

@@ -7,20 +7,20 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import wbscope
 from support.progress import hang_guard
 from support.runs import RecordedRun, example
 from wbscope.base.errors import QueryError, WbscopeError
-from wbscope.library import ahead, saved, sharing
-from wbscope.library.definitions import Definition
+from wbscope.library import saved, steps
 from wbscope.library.finding import Finding
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlite import SqliteEngine
+from wbscope.library.steps import Steps
 from wbscope.run import ingested
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
@@ -66,17 +66,18 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_wbscope_reads_what_its_ingest_has_saved(
-    known: Path, library: Library, own_cache: Path
+    known: Path, library: Library, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same answers, of parts too, as without a cache, where it makes everything itself."""
+    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 60)
     found = []
     for is_known in (True, False):
         if not is_known:
             shutil.rmtree(own_cache)
         with wbscope.open(known) as run:
             given = run._session.engine.given
-            steps = {"wb_stall", "_throttle_charge", "wb_rule", *saved._OF_QUERIES}
-            assert (steps <= given) is is_known
+            some = {"wb_stall", "_throttle_charge", "wb_rule", "wb_told_rate"}
+            assert (some <= given) is is_known
             found.append([every_answer(run, library)])
             part = every_answer(run, library, start="0.5s", end="1.5s")
             # Of a part only what is the same of the whole.
@@ -257,72 +258,57 @@ def test_damage_in_a_saved_table_is_made_good(known: Path, library: Library) -> 
         assert not run._session.engine.given
 
 
-def test_the_other_thread_reads_them_too(
+def test_workers_read_them_too(
     known: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
-    made: list[Definition] = []
-    begin = ahead.Ahead.start
+    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    made: list[str] = []
+    make = Steps._make
 
-    def note(self: ahead.Ahead) -> None:
-        made.extend(self._made)
-        begin(self)
+    def note(self: Steps, connection: sqlite3.Connection, of: object, name: str, *more: object):
+        made.append(name)
+        make(self, connection, of, name, *more)
 
-    monkeypatch.setattr(ahead.Ahead, "start", note)
+    monkeypatch.setattr(Steps, "_make", note)
     with wbscope.open(known) as run:
         given = run._session.engine.given
-        for name in run.expect([query.name for query in library.queries()]):
-            try:
-                run.query(name)
-            except WbscopeError:
-                continue
-    tables = {one.name for one in made if one.is_table}
-    assert tables
-    assert tables.isdisjoint(given)
-    assert any("FROM main.wb_stall" in text for one in made for text in one.statements)
+        every_answer(run, library)
+    assert "wb_stall" in given
+    assert made
+    assert given.isdisjoint(made)
 
 
-def test_two_threads_save_the_same(
-    recorded: RecordedRun,
-    library: Library,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    ahead_threads: Callable[[], list[threading.Thread]],
+def test_workers_save_the_same(
+    recorded: RecordedRun, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Byte for byte, so that neither CPUs nor luck tell files of one trace apart."""
-    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
     taken: list[str] = []
     made = saved._Saving._made
 
-    def note(self: saved._Saving, name: str) -> str | None:
-        found = made(self, name)
-        taken.extend([name] if found else [])
+    def note(self: saved._Saving, *given: object) -> str:
+        found = made(self, *given)
+        taken.extend([found] if found.startswith("steps_") else [])
         return found
 
     monkeypatch.setattr(saved._Saving, "_made", note)
     files = []
-    for number, threads in enumerate((1, 2, 2)):
-        monkeypatch.setattr(saved, "has_second_cpu", lambda threads=threads: threads > 1)
+    for number, processors in enumerate((0, 1, 2, 2)):
+        monkeypatch.setattr(steps, "_MANY_RECORDS", 0 if processors else 1 << 60)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, most=processors: range(most))
         path = tmp_path / "run.db"
         ingest(find_source(str(recorded.folder)), path, library, force=True)
-        assert bool(taken) is (threads > 1)
+        assert bool(taken) is (processors > 0)
         files.append(path.read_bytes())
         path.rename(tmp_path / f"{number}.db")
-    assert not ahead_threads()
-    assert files[0] == files[1] == files[2]
+    assert len(set(files)) == 1
+    assert not [one for one in threading.enumerate() if one.name == "wbscope-steps"]
 
 
-@pytest.mark.parametrize("step", ["_open", "_publish", "claim"])
-def test_what_the_other_thread_cannot_make_is_made_here(
-    library: Library,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    step: str,
-    ahead_threads: Callable[[], list[threading.Thread]],
+@pytest.mark.parametrize("step", ["open_database", "_make"])
+def test_what_workers_cannot_make_is_made_here(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:
-    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
-    monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
+    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
     run = find_source(str(example("four-equal-writers").folder))
     ingest(run, tmp_path / "good.db", library)
 
@@ -330,27 +316,29 @@ def test_what_the_other_thread_cannot_make_is_made_here(
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("SELECT nothing")
 
-    if step == "_open":
-        monkeypatch.setattr(ahead, "open_database", fail)
-    elif step == "_publish":
-        monkeypatch.setattr(ahead.Ahead, step, fail)
-    else:
-        monkeypatch.setattr(ahead.Ahead, step, lambda *_: None)  # all is waited for
+    monkeypatch.setattr(*((steps, step) if step == "open_database" else (Steps, step)), fail)
     ingest(run, tmp_path / "other.db", library)
-    assert not ahead_threads()
     assert (tmp_path / "other.db").read_bytes() == (tmp_path / "good.db").read_bytes()
 
 
-def test_nobody_waits_for_the_other_thread_for_ever(
+def test_ingest_waits_for_no_worker_for_ever(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As long as for what one thread makes: then the file goes without views."""
-    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
-    monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
-    monkeypatch.setattr(saved, "default_limit_ns", lambda: 2_000_000_000)
-    monkeypatch.setattr(ahead.Ahead, "claim", lambda *_: None)
-    monkeypatch.setattr(ahead.Ahead, "_publish", lambda *_: None)  # and tells nobody
-    monkeypatch.setattr(ahead.Ahead, "_tell_all", lambda _: None)
+    """As long as for what is made here: then the file goes without views."""
+    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(saved, "default_limit_ns", lambda: 500_000_000)
+
+    make = Steps._make
+
+    def endless(self: Steps, connection: sqlite3.Connection, *given: Any) -> None:
+        if not self._only_grows:
+            make(self, connection, *given)
+            return
+        connection.execute(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c"
+        ).fetchall()
+
+    monkeypatch.setattr(Steps, "_make", endless)
     path = tmp_path / "run.db"
     with hang_guard():
         done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)

@@ -226,3 +226,9 @@ def test_views_that_stand_too_high(layout: ModuleType) -> None:
 def test_a_private_name_that_nothing_reads(layout: ModuleType, text: str, names: list[str]) -> None:
     said = [what for _, what, _ in layout.check_python("analyzers/wbscope/run/some.py", text)]
     assert said == [f"nothing reads {name}" for name in names]
+
+
+def test_python_names_no_private_view(layout: ModuleType) -> None:
+    text = 'ASKED = ("wb_wait", "_law_break", "_no_view")\n'
+    said = [what for _, what, _ in layout.check_python("analyzers/wbscope/run/some.py", text)]
+    assert said == ["names _law_break, which is private to a file of sql/"]

@@ -132,7 +132,7 @@ class Definitions:
         file = self.library.files[name]
         if name in (PARAMS, EVENTS):
             return Definition(name, (_view(name, self.select(connection, name)),))
-        if not file.materialize or name not in materialize:
+        if not (file.materialize or file.is_answer()) or name not in materialize:
             return Definition(name, (_view(name, self.texts.get(name, file.select)),))
         indexes = tuple(index_statement(file, columns, "temp.") for columns in file.indexes)
         if not file.columns:
@@ -255,8 +255,10 @@ def table_columns(file: SqlFile) -> list[str]:
     """The columns of a table that stands in for a view.
 
     With types, as SQLite uses an index only for values that compare as its column does. It keeps
-    rows in the order of the key: no index, no sorting.
+    rows in the order of the key: no index, no sorting. Of an answer each value is as it is.
     """
+    if file.kind == "query":
+        return [f'"{column.name}"' for column in file.columns]
     typed = ((f'"{column.name}" {column.type}', column.name) for column in file.columns)
     return [f"{text} PRIMARY KEY" if name == file.key else text for text, name in typed]
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,30 +69,15 @@ class Engine(Protocol):
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
 
-    @property
-    def works_ahead(self) -> bool:
-        """Whether ahead() would begin with anything now."""
+    def expect(self, needs: Mapping[str, Iterable[str]]) -> list[str]:
+        """These questions will be asked, each of these views: an engine may begin with them.
 
-    def ahead(
-        self,
-        names: Iterable[str],
-        needs: Iterable[str] | None = None,
-        *,
-        shared: bool = False,
-        queries: Sequence[str] = (),
-    ) -> Sequence[str]:
-        """These tables will be asked for: an engine may begin with them, in this order.
-
-        Returns those that it has begun with. With `needs`, they are for those only: what stands
-        below a table that is there is not made.
-        With `shared`, who asks has nothing else to do for long and takes part, from the last on;
-        until all of that are asked for, it stays with them.
-        After them come answers of `queries`, for answered().
-        Raises: nothing; whatever is wrong with them is told when they are asked for.
+        Returns the questions in the order in which what they need will be there.
+        Raises: nothing; whatever is wrong with a view is told when it is asked for.
         """
 
-    def answered(self, query: str) -> Rows | None:
-        """The answer of a query that ahead() has begun with, once; the filters are the same."""
+    def answered(self, query: str) -> str | None:
+        """What reads the rows of a query that expect() has begun with; the filters are the same."""
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -103,12 +88,10 @@ class Engine(Protocol):
         question is called in an error.
         """
 
-    def script(
-        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
-    ) -> Script:
-        """What makes these views elsewhere, over the same run, where those `given` are already.
+    def script(self, names: Iterable[str], *, kept: bool = False) -> Script:
+        """What makes these views elsewhere, over the same run.
 
-        With `kept` they may read tables that this engine has made and keeps in a file.
+        With `kept` they may read tables that this engine has made in files.
         """
 
     def close(self) -> None:

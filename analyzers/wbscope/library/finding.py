@@ -20,7 +20,6 @@ from wbscope.library.template import Label
 __all__ = [
     "NOTHING_WRONG",
     "NO_VERDICT",
-    "WAITS",
     "Advice",
     "Finding",
     "Proof",
@@ -39,20 +38,6 @@ _BEFORE = "began_before"
 _QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
-# What waits are made of, one out of the other: another thread makes them while this one judges
-# pauses, and what is busy.
-WAITS = (
-    "wb_task",
-    "wb_write_pair",
-    "wb_blocked",
-    "wb_wait_request",
-    "_throttle_pause",
-    "_outside_think",
-    "_wait_pair",
-    "wb_wait",
-    "_wait_piece",
-)
-_AHEAD = (*WAITS, "wb_window_seq", "wb_dirty_extent", "_throttle_charge", "_dirtied_charge")
 
 
 @dataclass(frozen=True)
@@ -125,13 +110,16 @@ def find_all(
     A rule whose events were not recorded is not asked.
     """
     engine.use(params)
-    engine.ahead((name for name in _AHEAD if name in library.files), shared=True)
-    has_waits = _rules_with_waits(engine, library)
+    rules = {f.name: f for f in library.findings() if is_recorded(f, engine.recorded)}
+    totals = [_TOTALS] if _TOTALS in library.files else []
+    at_once = {name: file.needs for name, file in rules.items() if not _rule_of(file).when}
+    engine.expect({**at_once, _TOTALS: totals})
+    has_waits = _rules_with_waits(engine) if totals else set()
+    needs = {n: f.needs for n, f in rules.items() if _rule_of(f).when in ("", *has_waits)}
     found: list[Finding] = []
-    for file in library.findings():
+    for name in engine.expect(needs):
+        file = rules[name]
         rule = _rule_of(file)
-        if (rule.when and rule.when not in has_waits) or not is_recorded(file, engine.recorded):
-            continue
         ((columns, rows),) = engine.answer(file.name, file.needs, file.needs, [file.select])
         for row in rows:
             facts = dict(zip(columns, row, strict=True))
@@ -164,12 +152,10 @@ def _place(one: Finding) -> tuple[bool, int, bool, int, str]:
     return (not is_first, severity, one.id != NOTHING_WRONG, -one.cost_task_ns, one.id)
 
 
-def _rules_with_waits(engine: Engine, library: Library) -> set[str]:
-    if _TOTALS not in library.files:
-        return set()
+def _rules_with_waits(engine: Engine) -> set[str]:
     select = f"SELECT DISTINCT finding FROM {_TOTALS}"
     ((_, rows),) = engine.answer(_TOTALS, [_TOTALS], [_TOTALS], [select])
-    return {str(row[0]) for row in rows}
+    return {str(name) for (name,) in rows}
 
 
 def _rule_of(file: SqlFile) -> Rule:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from wbscope.base.errors import QueryError
-from wbscope.base.watch import default_limit_ns, running
+from wbscope.base.watch import Running, default_limit_ns, running
 from wbscope.library.functions import FUNCTIONS
 
-__all__ = ["check_is_text", "check_one_select", "reading_only", "stoppable"]
+__all__ = ["check_is_text", "check_limit", "check_one_select", "reading_only", "stoppable"]
 
 # Virtual-machine steps between looks at the clock: about half a millisecond.
 _STEPS = 50_000
+
+# What runs on each connection, by its id.
+_running: dict[int, Running] = {}
 
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*", re.DOTALL)
 _READING_PRAGMAS = ("table_info", "table_xinfo", "table_list")
@@ -105,9 +108,14 @@ def _authorize(action: int, first: str | None) -> int:
 
 
 @contextmanager
-def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> Iterator[None]:
+def stoppable(
+    connection: sqlite3.Connection,
+    limit_ns: int | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:
     """Within, signals and limits stop a running statement; without a limit there is the default.
 
+    `is_stopped` is asked again and again: True is as a signal.
     Raises: QueryError for a limit, KeyboardInterrupt for a signal.
     """
 
@@ -116,7 +124,9 @@ def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> It
             connection.interrupt()
 
     with running(interrupt, limit_ns or default_limit_ns()) as run:
-        connection.set_progress_handler(run.is_late, _STEPS)
+        connection.set_progress_handler(lambda: is_stopped() or run.is_late(), _STEPS)
+        outer = _running.get(id(connection))
+        _running[id(connection)] = run
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -131,3 +141,16 @@ def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> It
             raise KeyboardInterrupt from error
         finally:
             connection.set_progress_handler(None, 0)
+            del _running[id(connection)]
+            if outer is not None:
+                _running[id(connection)] = outer
+
+
+def check_limit(connection: sqlite3.Connection) -> None:
+    """For who waits within stoppable() while no statement runs.
+
+    Raises: QueryError for a limit.
+    """
+    run = _running.get(id(connection))
+    if run is not None and (run.broken is not None or run.is_late()):
+        raise run.broken or run.too_late()

@@ -1,233 +1,113 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the library that are there already: kept in the cache, or in the run's own file."""
+"""Files of the cache that keep the steps of a run for later sessions."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
 
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
-from wbscope.library.definitions import index_statement, saved_table, table_columns
+from wbscope.library.definitions import saved_table, table_columns
 from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
-from wbscope.library.params import quote
 
-__all__ = ["DAMAGED", "KeptTables"]
+__all__ = ["KeptSteps", "uri_of"]
 
-# Tables made faster than this are made again; larger ones cost more to copy.
-_SLOW_NS = 50_000_000
-_MOST_ROWS = 1 << 20
-# Of a new file: half of the time of SQLite's default of 4 KiB.
-_PAGE_BYTES = 16384
-
-_BUSY_MS = 5000  # as Python's sqlite3 has it
-# Errors of a file that is no database, or none any more.
-DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
-_SCHEMA = "kept"
-_NEW = "kept_new"
-# Names of tables that are in the run's own file: its ingest has saved them there.
+# Each session that makes steps adds two. SQLite attaches ten, and a session needs two for itself.
+_SLOTS = 6
+# The table that names the steps that ingest has saved in the run's own file.
 _IN_RUN = "in_run"
+_PREFIX = "kept_"
 
 
-class KeptTables:
-    """A database beside the run's own, in the cache folder, for one library and SQLite.
+class KeptSteps:
+    """Steps of one run, without filters, for one library and version of SQLite.
 
-    Its tables are as they are without filters: with filters in force, those that depend on them
-    neither go in nor come out. It is a cache: whatever goes wrong with it, the tables are made
-    again.
-    It says, too, which tables this library has saved in the run's own file, for that file alone
+    The files say, too, which tables this library has saved in the run's own file, which alone
     could be anybody's: `saved` are those that were put there just now.
     """
 
-    def __init__(
-        self,
-        database: Path,
-        meta: dict[str, Any],
-        library: Library,
-        saved: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, library: Library, saved: Iterable[str] = ()) -> None:
         self._library = library
-        self._in_run = frozenset(saved)
-        self._is_told = not self._in_run
-        self._filtered: frozenset[str] = frozenset()
-        self.is_attached = False
-        self._slow: list[str] = []
-        self._saved: set[str] = set()
-        self._views: list[str] = []
-        self._entry: Path | None = None
-        self.rename(database, meta)
+        self._saved = frozenset(saved)
+        self._files: list[Path] = []
+        self._slots: list[Path] = []
 
     def rename(self, database: Path, meta: dict[str, Any]) -> None:
-        """It is this file that the tables are of."""
-        self._entry = None
+        """Keep the steps of this file."""
+        self._slots = []
         with contextlib.suppress(SetupError, OSError):
-            versions = ("tables", self._library.digest(), sqlite3.sqlite_version)
-            about = [*versions, *_identity(database), sorted(meta.items())]
+            versions = ("steps", self._library.digest(), sqlite3.sqlite_version)
+            about = [*versions, *_state(database), sorted(meta.items())]
             folder = os.path.dirname(os.path.realpath(database))
             if folder != os.path.realpath(entry_of(about).parent):
                 about += _times(database)
-            self._entry = entry_of(about)
+            self._slots = [entry_of([*about, number]) for number in range(_SLOTS)]
 
-    def attach(
-        self, connection: sqlite3.Connection, filtered: frozenset[str], there: Container[str]
-    ) -> frozenset[str]:
-        """The tables that can be read, each as a view, which hides a table of the file so named.
+    @property
+    def place(self) -> Path | None:
+        """A file of the cache, beside which others can be made; None without a cache."""
+        return self._slots[0] if self._slots else None
 
-        `filtered` are those that depend on the filters now in force; `there` is made already.
+    def path_of(self, schema: str) -> Path | None:
+        """The file that attach() has given this name."""
+        is_kept = schema.startswith(_PREFIX)
+        return self._files[int(schema.removeprefix(_PREFIX))] if is_kept else None
+
+    def attach(self, connection: sqlite3.Connection) -> dict[str, str]:
+        """The steps that are kept, and the schema of each.
+
+        Raises: sqlite3.Error, of a damaged file.
         """
-        self._filtered = filtered
-        try:
-            for schema, names in self._found(connection):
-                for name in names:
-                    if self._is_usable(name) and name not in there and name not in self._views:
-                        connection.execute(_view(name, schema))
-                        self._views.append(name)
-            return frozenset(self._views)
-        except sqlite3.Error as error:
-            if (getattr(error, "sqlite_errorname", None) or DAMAGED[0]).startswith(DAMAGED):
-                self.drop(connection)
-            return frozenset(self._views)
-
-    def _found(self, connection: sqlite3.Connection) -> list[tuple[str, Iterable[str]]]:
-        """The tables of each schema."""
-        found: list[tuple[str, Iterable[str]]] = []
-        if self._entry is not None and (self.is_attached or used(self._entry)):
-            if not self.is_attached:
-                connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
-                self.is_attached = True
-            tables = self._tables_of(connection, _SCHEMA)
+        there: dict[str, str] = {}
+        saved = self._saved
+        self._files = [path for path in self._slots if used(path)]
+        for number, path in enumerate(self._files):
+            schema = f"{_PREFIX}{number}"
+            connection.execute(f"ATTACH ? AS {schema}", (uri_of(path, "ro"),))
+            tables = self._tables_of(connection, schema)
             if _IN_RUN in tables:
-                self._in_run |= _names(connection, _SCHEMA)
-            found.append((_SCHEMA, tables))
-        if not self._is_as_saved(connection):
-            self._in_run = frozenset()
-        return [*found, ("main", sorted(self._in_run))]
+                saved |= _names(connection, schema)
+            there |= dict.fromkeys((n for n in tables if n in self._library.files), schema)
+        saved = frozenset(n for n in saved & self._library.files.keys() if n != PARAMS)
+        self._saved = saved if self._is_as_saved(connection, saved) else frozenset()
+        return there | dict.fromkeys(self._saved, "main")
 
-    def _is_as_saved(self, connection: sqlite3.Connection) -> bool:
+    def keep(self, made: Sequence[Path], folder: Path) -> None:
+        """Move these files, which nobody reads or writes, to the cache; `folder` is for more.
+
+        Raises: sqlite3.Error, OSError.
+        """
+        made = list(made)
+        if self._saved and not self._files:
+            made.insert(0, folder / "saved.db")
+            _tell(made[0], self._saved)
+        free = [path for path in self._slots if not os.path.lexists(path)]
+        for path, slot in zip(made, free, strict=False):
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA journal_mode = DELETE")
+            os.replace(path, slot)
+        if made and self._slots:
+            trim_cache(self._slots[0])
+
+    def remove(self) -> None:
+        """Files are damaged."""
+        self._saved = frozenset()
+        for path in self._files:
+            path.unlink(missing_ok=True)
+
+    def _is_as_saved(self, connection: sqlite3.Connection, saved: Collection[str]) -> bool:
         """Whether the run's own file has all these tables, each as this library makes it."""
-        wanted = {n: saved_table(f) for n in self._in_run if (f := self._library.files.get(n))}
+        wanted = {name: saved_table(self._library.files[name]) for name in saved}
         select = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'"
         found = connection.execute(select).fetchall() if wanted else []
-        return {name: sql for name, sql in found if name in self._in_run} == wanted
-
-    def drop(self, connection: sqlite3.Connection) -> None:
-        """Forget what is damaged."""
-        # First, for SQLite reads a damaged schema with any statement.
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute(f"DETACH {_SCHEMA}")
-        self.is_attached = False
-        while self._views:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute(f"DROP VIEW temp.{self._views.pop()}")
-        self._in_run, self._is_told = frozenset(), True
-        if self._entry is not None:
-            self._entry.unlink(missing_ok=True)
-
-    def note(self, name: str, elapsed_ns: int) -> None:
-        """A table has been made in so much time."""
-        if elapsed_ns >= _SLOW_NS and name not in self._filtered:
-            self._slow.append(name)
-
-    def forget(self, connection: sqlite3.Connection, names: frozenset[str]) -> None:
-        """These will not be there any more: keep what is not kept yet, and drop the views."""
-        if not names.isdisjoint(self._slow):
-            self.save(connection)
-        self._slow = [name for name in self._slow if name not in names]
-        for name in names.intersection(self._views):
-            connection.execute(f"DROP VIEW temp.{name}")
-            self._views.remove(name)
-
-    def save(self, connection: sqlite3.Connection) -> None:
-        """Copy what was slow; all of it or nothing."""
-        if self._entry is None or (self._is_told and not self._slow):
-            return
-        # Beside what is read from: that stays even if another process has cleared the cache.
-        try:
-            with contextlib.suppress(sqlite3.Error, OSError):
-                connection.execute("PRAGMA busy_timeout = 100")
-                connection.execute(f"ATTACH ? AS {_NEW}", (_uri(self._entry, "rwc"),))
-                connection.execute(f"PRAGMA {_NEW}.page_size = {_PAGE_BYTES}")
-                # Not IMMEDIATE, which locks what is read from, too: the file of both.
-                connection.execute("BEGIN")
-                for name in self._worth_keeping():
-                    self._copy(connection, name)
-                if not self._is_told:
-                    self._tell(connection)
-                connection.execute("COMMIT")
-                self._is_told = True
-                self._saved.update(self._slow)
-                self._slow.clear()
-                trim_cache(self._entry)
-        finally:
-            # COMMIT fails while another process reads the file, and leaves the transaction open.
-            with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute(f"DETACH {_NEW}")
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-
-    def statements(
-        self, wanted: frozenset[str], *, is_first: bool = True
-    ) -> tuple[list[str], frozenset[str]]:
-        """What gives another connection the wanted tables that are kept, and which these are.
-
-        One that was told before has the first in a schema of its own.
-        """
-        in_run = frozenset(filter(self._is_usable, self._in_run & wanted))
-        made = [_view(name, "main") for name in sorted(in_run)]
-        if self._entry is None or not used(self._entry):
-            return made, in_run
-        with contextlib.suppress(sqlite3.Error):
-            with contextlib.closing(sqlite3.connect(_uri(self._entry, "ro"), uri=True)) as kept:
-                found = self._tables_of(kept, "main")
-                names = frozenset(filter(self._is_usable, found)) & wanted - in_run
-            # Opened as the other connection's own file is: to be read only.
-            schema = _SCHEMA if is_first else f"{_SCHEMA}_later"
-            made.append(f"ATTACH {quote(str(self._entry))} AS {schema}")
-            made += (_view(name, schema) for name in sorted(names))
-            return made, in_run | names
-        return made, in_run
-
-    def _worth_keeping(self) -> list[str]:
-        """What is slow, but for private steps that only other kept tables are made of."""
-        kept = {*self._slow, *self._saved, *self._views}
-        readers = [file.needs for name, file in self._library.files.items() if name not in kept]
-        return [
-            name
-            for name in self._slow
-            if not name.startswith("_") or any(name in needs for needs in readers)
-        ]
-
-    def _copy(self, connection: sqlite3.Connection, name: str) -> None:
-        there = f"SELECT 1 FROM {_NEW}.sqlite_schema WHERE name = ?"
-        if connection.execute(there, (name,)).fetchone():
-            return  # another session was faster
-        if connection.execute(f"SELECT count(*) FROM temp.{name}").fetchone()[0] > _MOST_ROWS:
-            return
-        file = self._library.files[name]
-        columns = table_columns(file)
-        if columns:
-            connection.execute(_created(f"{_NEW}.{name}", columns))
-        else:
-            connection.execute(f"CREATE TABLE {_NEW}.{name} AS SELECT * FROM temp.{name} WHERE 0")
-        connection.execute(f"INSERT INTO {_NEW}.{name} SELECT * FROM temp.{name}")
-        for indexed in file.indexes:
-            connection.execute(index_statement(file, indexed, f"{_NEW}."))
-
-    def _tell(self, connection: sqlite3.Connection) -> None:
-        """Say which tables the run's own file has."""
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {_NEW}.{_IN_RUN} (name TEXT)")
-        connection.execute(f"DELETE FROM {_NEW}.{_IN_RUN}")
-        rows = ((name,) for name in sorted(self._in_run))
-        connection.executemany(f"INSERT INTO {_NEW}.{_IN_RUN} VALUES (?)", rows)
+        return {name: sql for name, sql in found if name in saved} == wanted
 
     def _tables_of(self, connection: sqlite3.Connection, schema: str) -> list[str]:
         """What is kept; one byte of a column's name that has changed makes a file no database.
@@ -238,14 +118,17 @@ class KeptTables:
         rows = connection.execute(select).fetchall()
         for name, sql in rows:
             file = self._library.files.get(name)
-            columns = table_columns(file) if file is not None else []
-            if columns and sql != _created(name, columns):
+            columns = ", ".join(table_columns(file)) if file is not None else ""
+            if columns and sql != f"CREATE TABLE {name} ({columns})":
                 raise sqlite3.DatabaseError(f"{name} has other columns than were kept")
         return [name for name, _ in rows]
 
-    def _is_usable(self, name: str) -> bool:
-        # The filters are those in force.
-        return name in self._library.files and name not in self._filtered and name != PARAMS
+
+def _tell(path: Path, saved: Iterable[str]) -> None:
+    """Say which tables the run's own file has."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE {_IN_RUN} (name TEXT)")
+        connection.executemany(f"INSERT INTO {_IN_RUN} VALUES (?)", ((n,) for n in sorted(saved)))
 
 
 def _names(connection: sqlite3.Connection, schema: str) -> frozenset[str]:
@@ -254,21 +137,13 @@ def _names(connection: sqlite3.Connection, schema: str) -> frozenset[str]:
     return frozenset(name for (name,) in rows if isinstance(name, str))
 
 
-def _view(name: str, schema: str) -> str:
-    return f"CREATE TEMP VIEW {name} AS SELECT * FROM {schema}.{name}"
-
-
-def _created(name: str, columns: Sequence[str]) -> str:
-    return f"CREATE TABLE {name} ({', '.join(columns)})"
-
-
 def _times(database: Path) -> list[int]:
     """When it was changed: ctime cannot be set back. Those of the cache tell of its use."""
     status = os.stat(database)
     return [status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _identity(database: Path) -> list[Any]:
+def _state(database: Path) -> list[Any]:
     """What changes when SQLite has written to the file."""
     real = os.path.realpath(database)
     if os.path.exists(f"{real}-wal"):
@@ -279,5 +154,6 @@ def _identity(database: Path) -> list[Any]:
         return [real, status.st_ino, status.st_size, file.read(100).hex()]
 
 
-def _uri(path: Path, mode: str) -> str:
+def uri_of(path: Path, mode: str) -> str:
+    """As ATTACH takes it; mode is ro or rwc."""
     return f"file:{quote_uri(os.fsencode(path))}?mode={mode}"

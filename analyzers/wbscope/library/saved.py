@@ -11,24 +11,30 @@ import contextlib
 import re
 import shlex
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
-from wbscope.base.units import seconds
 from wbscope.base.watch import default_limit_ns
-from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.contents import tables_of
 from wbscope.library.database import Recorded, open_database, translate
-from wbscope.library.definitions import Definitions, index_statement, quoted, saved_table, told
+from wbscope.library.definitions import (
+    Definitions,
+    index_statement,
+    quoted,
+    saved_table,
+    table_columns,
+    told,
+)
 from wbscope.library.engine import EVENTS, FINDINGS
 from wbscope.library.finding import Finding, findings_select
-from wbscope.library.guard import stoppable
+from wbscope.library.guard import check_limit, stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params
 from wbscope.library.sqlfile import SqlFile
+from wbscope.library.steps import Steps
 
 __all__ = ["save_views"]
 
@@ -47,21 +53,12 @@ _MOST_PARTS = 100
 _MOST_LONG_PARTS = 30
 _LONG_ROWS = 1 << 19
 _LEFT_OUT = "views_left_out"
+_NEW = "new_step"
 # An overflow, a number twice that is a key, a text where a number is.
 _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
-# What another thread makes of many rows meanwhile, for the file's own maker to copy.
-_APART = (
-    "_law_break",
-    "_dirty_sum",
-    "wb_domain_sum",
-    "_dirtied_free_call",
-    "reclaim_work",
-    "wb_dirty_extent",
-    "_pool_sample",
-)
-# Steps of few rows that only queries read, and that take longest.
-_OF_QUERIES = ("wb_told_rate", "wb_domain_sum")
-_MANY_ROWS = 1 << 18
+# A step that only queries read is made with each question, but for those that take long: of a
+# million throttle events so many ms.
+_LONG_MS = 200
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 _READ = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 _SHOWN = 3
@@ -105,19 +102,20 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
-        steps |= {name for name in _OF_QUERIES if name in library.files}
+        views = (file for file in library.files.values() if file.materialize)
+        steps |= {file.name for file in views if file.cost >= _LONG_MS}
         saving = _Saving(writer, definitions, counts, steps, is_large)
         answers = library.answers(tables_of(reader, shown))
         names = library.closure([*names, *answers, *library.files.keys() & {EVENTS}])
         telling = [name for name in answers if FINDINGS in library.files[name].needs]
         wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
         try:
-            if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
-                saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
-            with stoppable(writer, default_limit_ns()), saving.sharing():
+            made = None if is_large else Steps(database, shown, library, recorded, only_grows=True)
+            with stoppable(writer, default_limit_ns()), saving.of(made):
                 writer.execute("BEGIN")
-                for name in saving.in_order([name for name in wanted if name not in telling]):
-                    saving.save(library.files[name])
+                for name in wanted:
+                    if name not in telling:
+                        saving.save(library.files[name])
                 saving.put_views()
                 writer.execute("COMMIT")
             if is_large:
@@ -168,23 +166,6 @@ def _rows(library: Library, recorded: Recorded) -> int:
     return sum(loaded for event, (_, loaded) in recorded.counts.items() if event in own)
 
 
-def _ahead(
-    reader: sqlite3.Connection,
-    database: Path,
-    shown: str,
-    library: Library,
-    recorded: Recorded,
-    steps: frozenset[str],
-) -> Ahead:
-    """The other thread: it reads the events only, which nobody changes."""
-    apart = [name for name in _APART if name in steps and library.files[name].materialize]
-    needed = library.closure(apart)
-    definitions = Definitions(library, recorded, Params(), shown)
-    made = definitions.statements(reader, apart, frozenset(needed))
-    needs = {name: library.files[name].needs for name in needed}
-    return Ahead(database, shown, made, apart, needs, only_grows=True)
-
-
 def _named(library: Library) -> Iterable[str]:
     """Views for everybody, and steps that several subjects share: warnings are one."""
     return (f.name for f in library.files.values() if f.kind == "view" and not f.is_private())
@@ -216,25 +197,24 @@ class _Saving:
     views: dict[str, str] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    ahead: Ahead | None = None
+    made: Steps | None = None
 
     @contextlib.contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Within, the other thread works, if there is one."""
-        if self.ahead is None:
+    def of(self, made: Steps | None) -> Iterator[None]:
+        """Within, workers make the steps, if it is worth it: here they are copied."""
+        if made is None:
             yield
             return
+        self.made = made
         try:
-            self.ahead.start()
-            self.ahead.wait_until_open()  # before the first table is written
+            steps = filter(made.is_step, self.definitions.library.closure(self.steps))
+            for name in made.want(steps):
+                # First: a transaction sees what was there when it began.
+                made.wait(name, lambda: check_limit(self.connection))
             yield
         finally:
-            self.ahead.stop()
-
-    def in_order(self, names: Sequence[str]) -> list[str]:
-        """First what needs nothing that another thread makes; the same where there is none."""
-        closure = self.definitions.library.closure
-        return sorted(names, key=lambda name: not set(closure([name])).isdisjoint(_APART))
+            made.close()
+            self.made = None
 
     def save(self, file: SqlFile) -> None:
         # SQLite before 3.35 knows no such word, and could not read the file at all.
@@ -308,20 +288,18 @@ class _Saving:
         found = self.connection.execute(f"SELECT count(*) FROM {file.source_table}").fetchone()
         return int(found[0])
 
-    def _made(self, name: str) -> str | None:
-        """What reads the rows that the other thread has made, if it has begun with them."""
-        if self.ahead is None or name not in self.ahead.names:
-            return None
-        most_s = seconds(default_limit_ns())  # whoever makes it then has no time left
-        ready = None if self.ahead.claim([name]) else self.ahead.table(name, most_s)
-        if ready is None:
-            return None
-        try:
-            # It is gone with the connection: no transaction of ours lets go of it before.
-            self.connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
-        except sqlite3.OperationalError:
-            return None
-        return f"SELECT * FROM {ready.schema}.{name}"
+    def _made(self, file: SqlFile, select: str) -> str:
+        """The table with its rows, of a worker or made here.
+
+        Both are copied: in the order of the key, and so files of one trace are the same.
+        """
+        schema = None if self.made is None else self.made.wait(file.name)
+        if self.made is not None and schema is not None:
+            self.made.attach(self.connection, schema)
+            return f"{schema}.{file.name}"
+        self.connection.execute(f"CREATE TEMP TABLE {_NEW} ({', '.join(table_columns(file))})")
+        self.connection.execute(f"INSERT INTO temp.{_NEW}\n{select}")
+        return f"temp.{_NEW}"
 
     def _table(self, file: SqlFile, select: str) -> bool:
         """Whether it could be made of what this trace holds; if not, a view says why when asked."""
@@ -330,7 +308,8 @@ class _Saving:
         self._put(file.needs)
         self.connection.execute(saved_table(file))
         try:
-            self.connection.execute(f"INSERT INTO {file.name}\n{self._made(file.name) or select}")
+            rows = f"SELECT * FROM {self._made(file, select)}"
+            self.connection.execute(f"INSERT INTO {file.name} {rows}")
             for indexed in file.indexes:
                 self.connection.execute(index_statement(file, indexed))
         except sqlite3.Error as error:
@@ -338,5 +317,7 @@ class _Saving:
                 raise
             self.connection.execute(f"DROP TABLE {file.name}")
             return False
+        finally:
+            self.connection.execute(f"DROP TABLE IF EXISTS temp.{_NEW}")
         self.tables.append(file.name)
         return True

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -21,79 +21,13 @@ from wbscope.library.engine import (
     warnings_select,
 )
 from wbscope.library.evidence import is_recorded, require_events
-from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
+from wbscope.library.finding import Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
 from wbscope.library.sqlfile import Column, SqlFile
 from wbscope.library.template import Label
 
 __all__ = ["Session", "notices_of", "result_of"]
-
-# Each takes a pass over events that no other of them makes: two threads can share them, one from
-# the first on and one from the last. What takes longest, or another one needs, comes first.
-_PASSES = (
-    "wb_told_rate",
-    "_throttle_charge",
-    "_pool_sample",
-    "_law_break",
-    "wb_domain_sum",
-    "_dirty_sum",
-    "_dirtied_free_call",
-    "wb_dirty_extent",
-    "reclaim_work",
-    "wb_busy",
-    "wb_wait_request",
-    "wb_work",
-)
-# Of these, what another thread makes while the rest is asked for, whatever is asked first.
-_APART = (
-    "wb_task",
-    "wb_write_pair",
-    "wb_blocked",
-    "wb_lost_window",
-    "wb_window_seq",
-    "_dirty_sum",
-    "_throttle_pause",
-    "wb_dirty_boost",
-    "wb_domain_sum",
-    "_dirtied_free_call",
-    "wb_throttle_cause",
-    "_law_break",
-    "wb_block_request",
-    "wb_wait_request",
-    "wb_busy",
-    "wb_block_busy",
-    "_outside_think",
-    "wb_wait",
-    "_wait_piece",
-    "_loss_throttle",
-    "wb_stall",
-    "_loss",
-    "wb_told_rate",
-    "reclaim_work",
-    "_pool_sample",
-    "wb_work",
-    "wb_dirty_extent",
-)
-# Queries that take longest of what then is left: another thread answers them in this order, the one
-# who asks comes to them last, in the other order.
-_LONG = (
-    "stalls_evidence",
-    "bdi_dirty",
-    "bdi_control",
-    "task_pauses",
-    "throttle_by_task",
-    "block_latency",
-    "blame",
-    "throttle_windows",
-    "ratelimit_error",
-    "stall_facts",
-    "stalls",
-    "stalls_by_task",
-    "task_progress",
-    "throttle_summary",
-    "block_latency_map",
-)
 
 
 class Session:
@@ -130,8 +64,6 @@ class Session:
         own = [file.warns] if file.warns else []
         if FINDINGS in file.needs:
             self.tell(params, label, part)
-        else:
-            self._share([*file.needs, *own])
         warned = self._all_warnings(params)
         told = [] if warned is None else list(_of_scope(warned, name))
         selects = [warnings_select(name, file.warns)]
@@ -139,16 +71,11 @@ class Session:
         if warned is not None:
             needs = own
             selects = [own_warnings_select(view) for view in own]
-        rows = self.engine.answered(name)
-        if rows is None:
-            needs, own, selects = (
-                [*file.needs, *needs],
-                [*file.needs, *own],
-                [file.select, *selects],
-            )
-        answer = self.engine.answer(file.name, needs, own, selects) if selects else []
-        if rows is None:
-            rows = answer.pop(0)
+        made = self.engine.answered(name)
+        reads = () if made else file.needs
+        rows, *answer = self.engine.answer(
+            name, [*reads, *needs], [*reads, *own], [made or file.select, *selects]
+        )
         notices = (*told, *chain.from_iterable(map(notices_of, answer)))
         result = result_of(name, rows, notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
@@ -162,40 +89,20 @@ class Session:
         """
         files = [self._library.query(name) for name in names]
         self.engine.use(params or Params())
-        if not self.engine.works_ahead:
-            return [file.name for file in files]
         recorded = self.engine.recorded
-        needs = {file.name: self._needs(file) for file in files if is_recorded(file, recorded)}
-        every = set(chain.from_iterable(needs.values()))
-        asked = frozenset(self._library.closure(every))
-        tables = [name for name in _APART if name in asked]
-        long = [name for name in _LONG if name in needs]
-        begun = self.engine.ahead(tables, every, shared=True, queries=long)
+        lacking = [file.name for file in files if not is_recorded(file, recorded)]
+        needs = {file.name: self._needs(file) for file in files if file.name not in lacking}
+        return [*lacking, *self.engine.expect(needs)]
 
-        def place(file: SqlFile) -> tuple[int, int]:
-            """That of the last table that it waits for, -1: none; then what is answered there."""
-            parts = frozenset(self._library.closure(needs.get(file.name, ())))
-            last = max((at for at, name in enumerate(begun) if name in parts), default=-1)
-            return last, -begun.index(file.name) if file.name in begun else -len(begun)
-
-        return [file.name for file in sorted(files, key=place)]
+    def begin(self, views: Iterable[str]) -> None:
+        """These views will be asked for without filters."""
+        self.engine.use(Params())
+        self.engine.expect({view: [view] for view in views})
 
     def _needs(self, file: SqlFile) -> tuple[str, ...]:
         """Of a query; findings stand on what each of their rules needs."""
         rules = self._library.findings() if FINDINGS in file.needs else ()
         return (*file.needs, *(need for rule in rules for need in rule.needs))
-
-    def _share(self, needs: Iterable[str]) -> None:
-        """Let two threads make what these need, where that are passes of more than one kind."""
-        if not self.engine.works_ahead:
-            return
-        needs = list(needs)
-        asked = self._library.closure(needs)
-        passes = [name for name in _PASSES if name in asked]
-        if WAITS[-1] in asked:
-            passes = [*WAITS, *(name for name in passes if name not in (*WAITS, "wb_busy"))]
-        if len(passes) > 1:
-            self.engine.ahead(passes, needs, shared=True)
 
     def tell(self, params: Params, label: Label = no_label, part: Span = WHOLE) -> None:
         """Let wb_finding have the findings in words."""
@@ -236,13 +143,12 @@ class Session:
         told: Iterable[Finding] = (),
         *,
         kept: bool = False,
-        given: Collection[str] = (),
     ) -> Script:
         """What makes these views on another connection to the same run, with these findings."""
         self.engine.use(Params())
         # For a file that others get: where the run lies here is not theirs to know.
         self.engine.put(FINDINGS, findings_select(told, "RUN"))
-        return self.engine.script(names, kept=kept, given=given)
+        return self.engine.script(names, kept=kept)
 
 
 def notices_of(rows: Rows) -> tuple[Notice, ...]:

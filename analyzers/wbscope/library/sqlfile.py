@@ -153,6 +153,7 @@ class SqlFile:
     metrics: tuple[Metric, ...]
     source: str
     materialize: bool
+    cost: int
     shared: bool
     source_events: tuple[str, ...]
     source_table: str
@@ -187,6 +188,10 @@ class SqlFile:
     def is_private(self) -> bool:
         """Whether only its own file reads it."""
         return self.name.startswith("_")
+
+    def is_answer(self) -> bool:
+        """Whether it is a query whose rows take long: workers make a table of them, too."""
+        return self.kind == "query" and self.cost > 0 and bool(self.columns)
 
     def is_of_windows(self) -> bool:
         """Rows of a query of windows begin with the window; others answer for the whole run."""
@@ -227,6 +232,7 @@ def empty_file(**facts: Any) -> SqlFile:
         "path": Path(),
         "order": 0,
         "materialize": False,
+        "cost": 0,
         "shared": False,
         "extra": False,
         "drawing": _NOT_DRAWN,
@@ -294,7 +300,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         read=_text(tags, "read"),
         explain=_text(tags, "explain"),
         warns=_text(tags, "warns"),
-        order=_order(place, tags),
+        order=_number(place, tags, "order"),
         needs=() if kind == "raw" else read.reads,
         filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
@@ -304,6 +310,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         metrics=tuple(_metric(place, line, columns) for line in tags.get("metric", [])),
         source=_text(tags, "source"),
         materialize="materialize" in tags,
+        cost=_number(place, tags, "cost"),
         shared="shared" in tags,
         source_events=tuple(e for g in _words(tags, "event") for e in g.split("|")),
         source_table=_text(tags, "table"),
@@ -379,10 +386,10 @@ def _words(tags: dict[str, list[str]], tag: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(r"[,\s]+", joined) if word)
 
 
-def _order(place: _Place, tags: dict[str, list[str]]) -> int:
-    text = _text(tags, "order") or "0"
+def _number(place: _Place, tags: dict[str, list[str]], tag: str) -> int:
+    text = _text(tags, tag) or "0"
     if not text.isdecimal():
-        raise place.broken(f"@order is '{text}', wanted a whole number")
+        raise place.broken(f"@{tag} is '{text}', wanted a whole number")
     return int(text)
 
 

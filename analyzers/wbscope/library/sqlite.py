@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wbscope.base.errors import InputError, InternalError, WbscopeError
+from wbscope.base.errors import InputError, InternalError
 from wbscope.base.result import unique_names
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions
 from wbscope.library.engine import Rows, Script
 from wbscope.library.guard import stoppable
-from wbscope.library.kept import DAMAGED, KeptTables
 from wbscope.library.library import Library
 from wbscope.library.objects import Objects
 from wbscope.library.params import Params
-from wbscope.library.sharing import Sharing, identity_of
+from wbscope.library.steps import DAMAGED, Steps, identity_of
 
 __all__ = ["SqliteEngine"]
 
@@ -69,8 +69,8 @@ class SqliteEngine:
 
     @property
     def given(self) -> frozenset[str]:
-        """The tables that are there already: kept in the cache, or in the run's own file."""
-        return self._objects.given
+        """The steps that are there: kept in the cache, in the run's own file, or made just now."""
+        return self._objects.given()
 
     def use(self, params: Params) -> None:
         """Answer with these filters from now on."""
@@ -90,51 +90,27 @@ class SqliteEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._objects.put(name, select)
 
-    def ahead(
-        self,
-        names: Iterable[str],
-        needs: Iterable[str] | None = None,
-        *,
-        shared: bool = False,
-        queries: Sequence[str] = (),
-    ) -> Sequence[str]:
-        """These tables will be asked for: begin with them on another connection, in this order."""
-        files = [self.library.files[name] for name in names]
-        tables = [file.name for file in files if file.materialize and file.columns]
-        needs = tables if needs is None else list(needs)
-        if not self.works_ahead or not (queries or self._objects.missing(tables, needs)):
-            return ()
-        try:
-            with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
-                try:
-                    with stoppable(self.connection):
-                        self._sharing.take_ready()
-                finally:
-                    self._sharing.stop()
-                wanted = self._objects.missing(tables, needs)
-                if wanted or queries:
-                    asked = [self.library.files[name] for name in queries]
-                    return self._sharing.begin(wanted, asked, shared=shared)
-        except KeyboardInterrupt:
-            self._params = None  # as in make()
-            raise
-        return ()
+    def expect(self, needs: Mapping[str, Iterable[str]]) -> list[str]:
+        """These questions will be asked, each of these views: workers begin with the steps.
 
-    @property
-    def works_ahead(self) -> bool:
-        """Whether another thread can begin with something now, and is worth it."""
-        return self._sharing.is_worth_it
+        Returns the questions in the order in which the last of their steps will be there.
+        """
+        steps = self._objects.want([*chain.from_iterable(needs.values()), *needs])
+        places = {name: place for place, name in enumerate(steps)}
 
-    def answered(self, query: str) -> Rows | None:
-        """What another thread has made of what ahead() was told, if it has begun with it."""
-        with contextlib.suppress(sqlite3.Error):  # whoever asks meets it, too
-            try:
-                with stoppable(self.connection):
-                    return self._sharing.answer(query)
-            except KeyboardInterrupt:
-                self._params = None  # as in make()
-                raise
-        return None
+        def last(question: str) -> tuple[int, int]:
+            """Answers that workers begin with the dearest of come last, in the other order."""
+            parts = self.library.closure(needs[question])
+            cost = self.library.files[question].cost if question in places else 0
+            return cost, max((places.get(name, -1) for name in parts), default=-1)
+
+        return sorted(needs, key=last)
+
+    def answered(self, query: str) -> str | None:
+        """The SELECT of what workers have made of this query, if they have begun with it."""
+        with contextlib.suppress(sqlite3.Error), stoppable(self.connection):
+            return self._objects.answered(query)
+        return None  # whoever asks meets the error, too
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -151,22 +127,19 @@ class SqliteEngine:
         except sqlite3.Error as error:
             raise self._library_error(about, error) from error
 
-    def script(
-        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
-    ) -> Script:
-        """What makes these views on another connection to the same file, but for those given.
+    def script(self, names: Iterable[str], *, kept: bool = False) -> Script:
+        """What makes these views on another connection to the same file.
 
-        With `kept`, tables that took long to make are taken from where they are kept.
+        With `kept`, steps are read from their files.
         """
         names = list(names)
-        there = frozenset(given)
         ready: list[str] = []
+        there: frozenset[str] = frozenset()
         try:
             if kept:
-                self._kept.save(self.connection)
-                closure = frozenset(self.library.closure(names, there))
-                ready, taken = self._kept.statements(closure, is_first=not there)
-                there |= taken
+                with stoppable(self.connection):
+                    self._objects.take(names, names)
+                ready, there = self._steps.statements(self.library.closure(names))
             needed = frozenset(self.library.closure(names, there))
             definitions = self._objects.definitions
             with stoppable(self.connection):
@@ -178,22 +151,21 @@ class SqliteEngine:
 
     def rest(self) -> None:
         """Read the file no more until the next question: its maker goes on to write."""
-        self._sharing.stop()
+        self._steps.stop()
 
     def rename(self, database: Path) -> None:
         """The file is whole and has this name: from now on tables are kept for it."""
-        self.database = self._sharing.database = database
+        self.database = database
         meta = self._recorded.meta
         with contextlib.suppress(sqlite3.Error):  # its maker may have written to it since
             meta = dict(self.connection.execute("SELECT key, value FROM main.meta"))
-        self._kept.rename(database, meta)
+        self._steps.rename(database, meta)
 
     def close(self, *, keep: bool = True) -> None:
         """Close the database; what took long to make is kept for another session."""
-        self._sharing.stop()
-        if keep:
-            self._kept.save(self.connection)
+        self._steps.stop()
         self.connection.close()
+        self._steps.close(keep=keep)
 
     def asked(self, ask: Callable[[], _Answer]) -> _Answer:
         """Ask, and once more without the kept tables when those are damaged."""
@@ -203,7 +175,7 @@ class SqliteEngine:
             name = getattr(error, "sqlite_errorname", None) or ""
             if not self.given or not name.startswith(DAMAGED):
                 raise
-            self._objects.drop_kept()
+            self._objects.drop_steps()
             return ask()
 
     def make(self, names: Iterable[str], tables: Iterable[str]) -> None:
@@ -212,7 +184,7 @@ class SqliteEngine:
         Raises: sqlite3.Error, as `rows()` does.
         """
         try:
-            self._sharing.make(names, tables)
+            self._objects.make(names, tables)
         except KeyboardInterrupt:
             self._params = None  # it may come between any two steps: the next use() opens anew
             raise
@@ -241,9 +213,14 @@ class SqliteEngine:
         except sqlite3.Error as error:
             connection.close()
             raise self._library_error("filters", error) from error
-        self._kept = KeptTables(self.database, self._recorded.meta, self.library, self._saved)
-        self._objects = Objects(connection, definitions, self._kept)
-        self._sharing = Sharing(self._objects, self.database, self.shown, opened)
+        self._steps = Steps(
+            self.database, self.shown, self.library, self._recorded, self._saved, opened=opened
+        )
+        self._objects = Objects(connection, definitions, self._steps)
+        try:
+            self._steps.begin(connection)
+        except sqlite3.Error:
+            self._steps.drop(connection)
 
     def _change(self, params: Params) -> None:
         """Let what does not depend on the filters that change stay as it is."""
@@ -252,7 +229,6 @@ class SqliteEngine:
         row, row_before = (d.filters(self.connection) for d in (definitions, before))
         stale = self.library.depending(_differing(row, row_before))
         filtered = self.library.depending(_differing(row, self._unfiltered))
-        self._sharing.stop_for(stale)
         self._objects.change(definitions, stale, filtered)
 
     def _library_error(self, name: str, error: sqlite3.Error) -> Exception:

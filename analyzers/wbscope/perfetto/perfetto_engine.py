@@ -9,7 +9,7 @@ ingester makes without any event; it stands in for those adapters.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -83,23 +83,11 @@ class PerfettoEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._texts[name] = select
 
-    @property
-    def works_ahead(self) -> bool:
-        """No: trace processor answers one question after the other."""
-        return False
+    def expect(self, needs: Mapping[str, Iterable[str]]) -> list[str]:
+        """Nothing: trace processor answers one question after the other."""
+        return list(needs)
 
-    def ahead(
-        self,
-        names: Iterable[str],
-        needs: Iterable[str] | None = None,
-        *,
-        shared: bool = False,
-        queries: Sequence[str] = (),
-    ) -> Sequence[str]:
-        """Nothing."""
-        return ()
-
-    def answered(self, query: str) -> Rows | None:
+    def answered(self, query: str) -> str | None:
         """None."""
         return None
 
@@ -114,17 +102,15 @@ class PerfettoEngine:
         except sqlite3.Error as error:
             raise translate(error, self.shown) from error
 
-    def script(
-        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
-    ) -> Script:
+    def script(self, names: Iterable[str], *, kept: bool = False) -> Script:
         """What makes these views in another trace processor with the same trace; none is kept."""
-        made = [one for one in self._statements(names) if one[0] not in given]
+        made = list(self._statements(names))
         statements = (
             part
             for name, statement in made
             for part in (statement, *indexes(self._library.files[name], replace=True))
         )
-        return Script(tuple(statements), frozenset(given).union(name for name, _ in made))
+        return Script(tuple(statements), frozenset(name for name, _ in made))
 
     def close(self) -> None:
         """End trace processor."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import get_ident
@@ -111,6 +111,10 @@ class Run:
             params = self._params(names[0], filters)
         return self._session.expect(names, params)
 
+    def begin(self, views: Iterable[str]) -> None:
+        """The whole run will be drawn by these views: what they need is begun with, too."""
+        self._session.begin(views)
+
     def findings(self, span: Span = WHOLE) -> list[Finding]:
         """What is worth telling of the run, or of a part of it, what matters most first.
 
@@ -203,14 +207,13 @@ class Run:
         told: Iterable[Finding] = (),
         *,
         kept: bool = False,
-        given: Collection[str] = (),
     ) -> Script:
         """The SQL that makes these views of the library over the database.
 
         `told` are the findings that wb_finding has there. With `kept` tables that this session
-        has made are read from the cache, as long as it has them. What is `given` is there already.
+        has made are read from the cache, as long as it has them.
         """
-        return self._session.script(views, told, kept=kept, given=given)
+        return self._session.script(views, told, kept=kept)
 
     def on_clock(self, span: Span) -> tuple[int | None, int | None]:
         """First time and end of a part of the run on the trace clock; None as in `Params`.

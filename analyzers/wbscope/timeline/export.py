@@ -9,21 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wbscope.base.children import file_word, passed_text
+from wbscope.base.children import file_word
 from wbscope.base.errors import EvidenceError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
 from wbscope.ingest.selection import check_glob, matches, no_such_event
-from wbscope.library.engine import Script
+from wbscope.library.engine import FINDINGS
 from wbscope.library.evidence import require_events
 from wbscope.library.finding import Finding
 from wbscope.run.run import Run
 from wbscope.run.source import Kind, Source
 from wbscope.timeline.plan import (
     ORDER,
-    lanes_of,
     part_name,
     part_statements,
     plan_statements,
@@ -130,84 +129,73 @@ def _write(
 
 
 class _Drawing:
-    """What wbscope-ingest is told, part by part, while the run is asked for its verdict."""
+    """What wbscope-ingest is told, once the run was asked for its verdict."""
 
     def __init__(self, run: Run, views: Sequence[str], span: Span, part: _Part) -> None:
         self._run = run
         self._views = views
         self._span = span
         self._part = part
-        self._lanes = lanes_of(run.library, views)
         self._found: list[Finding] | None = None
         self._scripts: list[str] = []
-        self._beside: frozenset[str] = frozenset()  # what its connection has
 
     def names(self, views: Iterable[str]) -> list[str]:
-        """What the scripts call these views."""
+        """What the script calls these views."""
         return [part_name(view) for view in views] if self._span else list(views)
 
     def draw(self, options: Sequence[str], output: Path, *, kept: bool) -> list[Notice]:
-        """Write the file; with `kept` of the tables that the cache has."""
-        lanes = self._lanes
-        self._scripts = [self._early(kept=kept)]
+        """Write the file; with `kept` of steps that are there."""
 
         def tell(pipe: BinaryIO) -> None:
+            self._run.begin(self._asked)
             if self._found is None:
                 self._found = self._run.findings(self._span)
-            self._scripts += self._told_late(kept=kept)
-            pipe.write("\0".join(self._scripts[1:]).encode("utf-8"))
+            self._scripts = self._told(kept=kept)
+            pipe.write("\0".join(self._scripts).encode("utf-8"))
 
-        with passed_text(self._scripts[0]) as (early, name):
-            arguments = ["timeline", file_word(self._run.database), "--setup", "-", *options]
-            for script, views in ((name, lanes.early), ("-", lanes.late)):
-                if lanes.beside:
-                    arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
-            arguments += ["--force", "-o", str(output)]
-            return run_ingester(arguments, feed=tell, files=[early])[1]
+        arguments = ["timeline", file_word(self._run.database), "--setup", "-", *options]
+        if lane := self._lane():
+            arguments += ["--lane", "-", *_named("--lane-view", self.names(lane))]
+        return run_ingester([*arguments, "--force", "-o", str(output)], feed=tell)[1]
 
     def read_kept(self) -> bool:
-        """Whether the last one was of other scripts than one without kept tables."""
-        if self._found is None:
-            return False
-        early = self._early(kept=False)
-        return self._scripts != [early, *self._told_late(kept=False)]
+        """Whether the last one was of other scripts than those without kept steps."""
+        return self._found is not None and self._scripts != self._told(kept=False)
 
-    def _early(self, *, kept: bool) -> str:
-        """For the connection beside the main one."""
-        asked = [*self._lanes.early, *self._lanes.ahead]
-        script = self._run.script(asked, kept=kept)
-        self._beside = script.names
-        return self._lane(script, self._lanes.early)
+    @property
+    def _asked(self) -> list[str]:
+        return [*self._views, _THREADS, ORDER]
 
-    def _told_late(self, *, kept: bool) -> list[str]:
-        """What the verdict is in, and what may read its tables."""
-        late = self._lanes.late
-        scripts = [self._main(kept=kept)]
-        if self._lanes.beside:
-            script = self._run.script(list(late), kept=kept, given=self._beside)
-            scripts.append(self._lane(script, late))
+    def _lane(self) -> list[str]:
+        """Views that a second connection reads, about half of the work."""
+        files = [self._run.library.files[view] for view in self._views]
+        lane: list[str] = []
+        balance = 0
+        for file in sorted(files, key=lambda file: (-file.cost, file.name)):
+            if balance > 0 and FINDINGS not in file.needs:
+                lane.append(file.name)
+                balance -= file.cost
+            else:
+                balance += file.cost
+        return [view for view in self._views if view in lane]
+
+    def _told(self, *, kept: bool) -> list[str]:
+        """For the connection that says how all views are drawn, and for the other."""
+        lane = self._lane()
+        main = [name for name in self._asked if name not in lane]
+        told = (plan_statements(self._run.library, self._views), self._cut(main[:-2], self._views))
+        scripts = [self._script(main, *told, kept=kept)]
+        if lane:
+            plan = view_statements(self._run.library, lane)
+            scripts.append(self._script(lane, plan, self._cut(lane, lane), kept=kept))
         return scripts
 
-    def _main(self, *, kept: bool) -> str:
-        """For the connection that says of all views how they are drawn."""
-        asked = [*self._lanes.main, _THREADS, ORDER]
-        return _script(
-            self._run.script(asked, self._found or (), kept=kept).statements,
-            plan_statements(self._run.library, self._views),
-            self._cut(self._lanes.main, self._views),
-        )
-
-    def _lane(self, script: Script, views: Sequence[str]) -> str:
-        return _script(
-            script.statements, view_statements(self._run.library, views), self._cut(views, views)
-        )
+    def _script(self, names: list[str], *plan: Iterable[str], kept: bool) -> str:
+        statements = self._run.script(names, self._found or (), kept=kept).statements
+        return "".join(f"{one};\n" for part in (statements, *plan) for one in part)
 
     def _cut(self, views: Sequence[str], told: Sequence[str]) -> Iterable[str]:
         return part_statements(self._run.library, views, told, *self._part) if self._span else ()
-
-
-def _script(*parts: Iterable[str]) -> str:
-    return "".join(f"{statement};\n" for part in parts for statement in part)
 
 
 def _named(option: str, values: Iterable[str]) -> list[str]:

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
-from wbscope.library.engine import FINDINGS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
 __all__ = [
     "ORDER",
     "ROOT",
-    "Lanes",
-    "lanes_of",
     "part_name",
     "part_statements",
     "plan_statements",
@@ -24,14 +20,6 @@ __all__ = [
 ROOT = "Writeback"
 # The view that says which groups come first in this run.
 ORDER = "wb_timeline_order"
-# What the verdict is made of, too, and takes long: it is kept for the timelines that need it.
-_OF_VERDICT = (FINDINGS, "wb_throttle", "wb_throttle_cost", "wb_wait_request")
-# What timelines are made of that no finding needs: these do not wait for the verdict.
-_EARLY = ("wb_dirty_drawn", "wb_dirty_window", "reclaim_work")
-# With what is made of this, too, the second connection takes as long as the verdict and the rest.
-_LATE = ("wb_task_dirtied", "wb_throttle_drawn")
-# Of that, what can be made early.
-_LATE_EARLY = ("_dirtied_free_call",)
 _MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
@@ -42,40 +30,6 @@ _THREADS = """
 CREATE TEMP TABLE timeline_thread AS
 SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thread AS t
 """
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """Timelines by the connection that gives their rows, each in the order of drawing.
-
-    `early` and `late` share one with a thread of its own, `early` while the verdict is asked for;
-    `ahead` is made early and read late.
-    """
-
-    early: tuple[str, ...]
-    ahead: tuple[str, ...]
-    late: tuple[str, ...]
-    main: tuple[str, ...]
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """Those that are not on the main connection."""
-        return (*self.early, *self.late)
-
-
-def lanes_of(library: Library, views: Sequence[str]) -> Lanes:
-    """Which timelines can be asked for at the same time; few tables are made twice for it."""
-    needs = {view: set(library.closure([view])) for view in views}
-    beside = [
-        view
-        for view in views
-        if FINDINGS not in needs[view] and needs[view].intersection((*_EARLY, *_LATE))
-    ]
-    early = tuple(view for view in beside if needs[view].isdisjoint(_OF_VERDICT))
-    late = tuple(view for view in beside if view not in early)
-    wanted = library.closure(late)
-    ahead = tuple(name for name in wanted if name in _LATE_EARLY or library.files[name].source_view)
-    return Lanes(early, ahead, late, tuple(view for view in views if view not in beside))
 
 
 def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
