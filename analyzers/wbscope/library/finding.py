@@ -111,9 +111,9 @@ def find_all(
     """
     engine.use(params)
     rules = {f.name: f for f in library.findings() if is_recorded(f, engine.recorded)}
-    totals = [_TOTALS] if _TOTALS in library.files else []
+    totals = {_TOTALS: [_TOTALS]} if _TOTALS in library.files else {}
     at_once = {name: file.needs for name, file in rules.items() if not _rule_of(file).when}
-    engine.expect({**at_once, _TOTALS: totals})
+    engine.expect({**at_once, **totals})
     has_waits = _rules_with_waits(engine) if totals else set()
     needs = {n: f.needs for n, f in rules.items() if _rule_of(f).when in ("", *has_waits)}
     found: list[Finding] = []
