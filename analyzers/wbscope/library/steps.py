@@ -33,7 +33,7 @@ from wbscope.library.params import Params, quote
 __all__ = ["DAMAGED", "Steps", "identity_of"]
 
 # With fewer records, other connections take longer than they save.
-_MANY_RECORDS = 1 << 15
+_MANY_RECORDS = 1 << 17
 _WORKERS = 2
 _PAGE_BYTES = 16384
 _CACHE_KIB = 32768

@@ -23,6 +23,7 @@ from wbscope.library.library import Library, load_library
 from wbscope.library.steps import Steps
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
+from wbscope.timeline import export
 
 _RUN = REPOSITORY / "examples/four-equal-writers"
 
@@ -52,6 +53,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(folder))
     monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
     monkeypatch.setattr(steps, "_WORTH_NS", 0)
+    monkeypatch.setattr(export, "_MANY_RECORDS", 0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return folder
 

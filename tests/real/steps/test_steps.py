@@ -31,6 +31,7 @@ from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.library.steps import Steps
 from wbscope.run.run import Run
+from wbscope.timeline import export
 from wbscope.timeline.export import write_timeline
 
 
@@ -243,7 +244,7 @@ def test_a_timeline_is_drawn_of_steps(
 ) -> None:
     """The same without any, and where they are damaged between the verdict and the drawing."""
     span = parse_span(None, None, part or None)
-    files = [tmp_path / f"{name}.pftrace" for name in ("steps", "damaged", "none")]
+    files = [tmp_path / f"{name}.pftrace" for name in ("steps", "damaged", "none", "one")]
     with wbscope.open(run_db) as run:
         write_timeline(run, files[0], span=span)
         assert makes
@@ -263,6 +264,8 @@ def test_a_timeline_is_drawn_of_steps(
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     with wbscope.open(run_db) as run:
         write_timeline(run, files[2], span=span)
+        monkeypatch.setattr(export, "_MANY_RECORDS", 1 << 60)  # on one connection
+        write_timeline(run, files[3], span=span)
     assert len({path.read_bytes() for path in files}) == 1
     assert garbage.read_bytes() == b"no database" * 1000
 
