@@ -103,14 +103,20 @@ class Library:
 
         What is given is left out, and with it what only it needs.
         """
-        graph: dict[str, tuple[str, ...]] = {}
-        waiting = sorted(names)
+        found: set[str] = set()
+        waiting = [name for name in names if name not in given]
         while waiting:
             name = waiting.pop()
-            if name not in graph and name not in given:
-                graph[name] = tuple(n for n in self.files[name].needs if n not in given)
-                waiting.extend(graph[name])
-        return list(TopologicalSorter(graph).static_order())
+            if name not in found:
+                found.add(name)
+                waiting += [need for need in self.files[name].needs if need not in given]
+        return sorted(found, key=self._places.__getitem__)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each in an order in which it comes after what it needs."""
+        graph = {name: self.files[name].needs for name in sorted(self.files)}
+        return {name: place for place, name in enumerate(TopologicalSorter(graph).static_order())}
 
     def depending(self, columns: Iterable[str]) -> frozenset[str]:
         """The objects whose rows may differ where these columns of wb_params do.

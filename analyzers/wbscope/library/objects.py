@@ -116,6 +116,8 @@ class Objects:
 
     def take(self, names: Sequence[str], tables: Sequence[str]) -> None:
         """Have all that is asked for stand on steps as far as there are any."""
+        if not self.steps.is_worth_it and not self.steps.there():
+            return
         self.want(tables, urgent=True)
         library, there = self.library, self._there()
         steps = set(filter(self._is_step, library.closure(tables)))

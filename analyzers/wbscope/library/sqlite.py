@@ -96,6 +96,8 @@ class SqliteEngine:
         Returns the questions in the order in which the last of their steps will be there.
         """
         steps = self._objects.want([*chain.from_iterable(needs.values()), *needs])
+        if not steps:
+            return list(needs)
         places = {name: place for place, name in enumerate(steps)}
 
         def last(question: str) -> tuple[int, int]:

@@ -336,7 +336,9 @@ class Steps:
                 if place is not None:
                     self._folder = self._open.enter_context(private_folder(place))
         if self._folder is None:
-            folder = tempfile.TemporaryDirectory(prefix="wbscope-")
+            # That of who writes the file is private, and goes with it.
+            beside = self.database.parent if self._only_grows else None
+            folder = tempfile.TemporaryDirectory(prefix="wbscope-", dir=beside)
             self._folder = Path(self._open.enter_context(folder))
         return self._folder
 
