@@ -31,3 +31,15 @@ device!(event) =
 -- The place of a percentile among count values: nearest rank.
 rank_of!(percent, count) =
   (percent * count + 99) / 100;
+
+-- A size as people read it, 54.6 MiB, and a rate.
+mib!(bytes) = printf('%.1f MiB', (bytes) / 1048576.0);
+
+mib_per_s!(rate) = printf('%.2f MiB/s', (rate) / 1048576.0);
+
+-- A size that may be small.
+size!(bytes) =
+  CASE
+    WHEN bytes >= 1048576 THEN printf('%.1f MiB', bytes / 1048576.0)
+    ELSE printf('%.0f KiB', bytes / 1024.0)
+  END;

@@ -173,7 +173,8 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
       out, read_groups(*db),
       {.root = options.root,
        .mark = options.mark,
-       .shift_ns = options.shift_ns, .step_ns = step_ns});
+       .shift_ns = options.shift_ns, .step_ns = step_ns},
+      read_units(*db));
   read_threads(*db, tree);
   std::vector<ViewPlan> plans;
   std::vector<std::string> others;

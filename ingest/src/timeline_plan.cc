@@ -29,6 +29,14 @@ std::map<std::string, GroupPlan, std::less<>> read_groups(Database& db) {
   return out;
 }
 
+ShownUnits read_units(Database& db) {
+  ShownUnits out;
+  if (!has_table(db, "timeline_unit")) return out;
+  Statement rows(db, "SELECT unit, shown, factor FROM temp.timeline_unit");
+  while (rows.step()) out[text(rows, 0)] = {.name = text(rows, 1), .factor = rows.real(2)};
+  return out;
+}
+
 ViewPlan read_view_plan(Database& db, const std::string& view) {
   ViewPlan out;
   if (has_table(db, "timeline_view")) {

@@ -24,7 +24,9 @@ struct ViewPlan {
 //   timeline_view(name, place, track_group, level, is_flat, is_sorted)
 //   timeline_track(view, pattern, axis, description)   in the order of its rows
 //   timeline_thread(tid, pid, name, process_name)
+//   timeline_unit(unit, shown, factor)   how values of a unit are drawn
 std::map<std::string, GroupPlan, std::less<>> read_groups(Database& db);
+ShownUnits read_units(Database& db);
 ViewPlan read_view_plan(Database& db, const std::string& view);
 void read_threads(Database& db, TrackTree& tree);
 

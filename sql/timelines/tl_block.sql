@@ -46,11 +46,7 @@ WITH
         '\/'
       ) AS place,
       a.flows,
-      q.op || CASE
-        WHEN q.bytes >= 1e6 THEN printf(' %.1f MB', q.bytes / 1e6)
-        WHEN q.bytes > 0 THEN printf(' %.0f KB', q.bytes / 1e3)
-        ELSE ''
-      END AS op,
+      q.op || CASE WHEN q.bytes > 0 THEN ' ' || size!(q.bytes) ELSE '' END AS op,
       q.tid,
       t.comm,
       q.rwbs,

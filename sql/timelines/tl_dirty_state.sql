@@ -59,11 +59,9 @@ SELECT
   b.state AS name,
   NULL AS value,
   NULL AS unit,
-  printf(
-    '%.1f MB dirty; free run ends at %.1f MB, setpoint %.1f MB, limit %.1f MB',
-    b.dirty_bytes / 1e6, b.freerun_bytes / 1e6, b.setpoint_bytes / 1e6,
-    b.limit_bytes / 1e6
-  ) AS arg_why,
+  mib!(b.dirty_bytes) || ' dirty; free run ends at ' || mib!(b.freerun_bytes)
+    || ', setpoint ' || mib!(b.setpoint_bytes)
+    || ', limit ' || mib!(b.limit_bytes) AS arg_why,
   b.dirty_bytes AS arg_dirty_bytes,
   b.limit_bytes AS arg_limit_bytes,
   b.setpoint_bytes AS arg_setpoint_bytes,

@@ -69,8 +69,8 @@ SELECT
   NULL AS rank,
   NULL AS tid,
   a.flows AS flows,
-  printf(
-    'wrote %.1f MB in %.1f ms for ', i.bytes / 1e6,
+  'wrote ' || mib!(i.bytes) || printf(
+    ' in %.1f ms for ',
     (coalesce(i.finished_ts, b.last_ts) - i.started_ts) / 1e6
   ) || i.reason AS arg_why,
   CASE WHEN i.comm IS NOT NULL THEN i.tid END AS arg_tid,

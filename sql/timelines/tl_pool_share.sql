@@ -58,7 +58,7 @@ SELECT
   t.shares AS name,
   NULL AS value,
   NULL AS unit,
-  printf('%.1f MB dirty, held by ', t.all_bytes / 1e6) || t.shares AS arg_why,
+  mib!(t.all_bytes) || ' dirty, held by ' || t.shares AS arg_why,
   CAST(t.all_bytes AS INTEGER) AS arg_held_bytes
 FROM told AS t
 JOIN wb_window AS w ON w.window_index = t.window_index

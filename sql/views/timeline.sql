@@ -72,7 +72,7 @@ FROM listed AS l;
 -- @grain    wait; order wait_id
 -- @key      wait_id
 -- @optional writeback:balance_dirty_pages
--- @column   why TEXT 54.6 MB dirty > limit 52.5 MB, so rate 0
+-- @column   why TEXT 52.1 MiB dirty > limit 50.1 MiB, so rate 0
 -- @column   device TEXT name of its device, such as vda; else as bdi
 -- @column   domain TEXT of a throttle: as in wb_throttle
 -- @column   pause_ns INTEGER of a throttle: as in wb_throttle
@@ -110,17 +110,13 @@ WITH
       s.journal_ratio,
       s.device_ratio,
       s.server_ratio,
-      printf('%.1f MB', t.dirty_bytes / 1e6) AS dirty,
-      printf('%.1f MB', t.limit_bytes / 1e6) AS limit_text,
-      printf('%.1f MB', t.setpoint_bytes / 1e6) AS setpoint,
-      printf('%.1f MB', t.wb_dirty_bytes / 1e6) AS wb_dirty,
-      printf('%.2f MB/s', t.task_ratelimit_bytes_per_s / 1e6) AS rate,
+      mib!(t.dirty_bytes) AS dirty,
+      mib!(t.limit_bytes) AS limit_text,
+      mib!(t.setpoint_bytes) AS setpoint,
+      mib!(t.wb_dirty_bytes) AS wb_dirty,
+      mib_per_s!(t.task_ratelimit_bytes_per_s) AS rate,
       printf('%d ms', t.pause_ns / u.ms_ns) AS pause,
-      CASE
-        WHEN t.dirtied_bytes >= 1e6
-          THEN printf('%.1f MB', t.dirtied_bytes / 1e6)
-        ELSE printf('%.0f KB', t.dirtied_bytes / 1e3)
-      END AS dirtied,
+      size!(t.dirtied_bytes) AS dirtied,
       t.domain,
       t.pause_ns,
       t.paused_ns,

@@ -32,7 +32,7 @@ APART = {
     "Throttled tasks": {"pause", "paused", "dirtied"},
     "Dirtied and written": {"dirtied since start", "dirtied - written"},
 }
-UNITS = {"%", "MB", "MB/s", "ms", "tasks", "requests", "pages", "folios", "folios/s"}
+UNITS = {"%", "MiB", "MiB/s", "ms", "tasks", "requests", "pages", "folios", "folios/s"}
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,12 @@ _STEPS = 2048
 _TOLD = ("severe", "warning", "ok")
 _MOST_TOLD = 3
 # What people are shown, by the unit of the view.
-_SHOWN = {"ns": ("ms", 1e-6), "bytes": ("MB", 1e-6), "bytes/s": ("MB/s", 1e-6), "ratio": ("%", 100)}
+_SHOWN = {
+    "ns": ("ms", 1e-6),
+    "bytes": ("MiB", 1 / 1024**2),
+    "bytes/s": ("MiB/s", 1 / 1024**2),
+    "ratio": ("%", 100),
+}
 
 _TRACK_PATHS = r"""
 WITH RECURSIVE path(id, text) AS (

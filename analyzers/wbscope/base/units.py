@@ -14,6 +14,7 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 
 __all__ = [
+    "TRACK_UNITS",
     "AxisUnit",
     "axis_unit",
     "counted",
@@ -316,6 +317,15 @@ class AxisUnit:
     def label(self, value: float) -> str:
         """A round value without the unit, which the axis has once."""
         return f"{value / self.size:,.6g}"
+
+
+TRACK_UNITS = {
+    "ns": AxisUnit("ms", 1e6),
+    "bytes": AxisUnit("MiB", 1024.0**2),
+    "bytes/s": AxisUnit("MiB/s", 1024.0**2),
+    "ratio": AxisUnit("%", 0.01),
+}
+"""What the counters of a timeline are drawn in, by the unit of their values."""
 
 
 def axis_unit(unit: str, most: float) -> AxisUnit:

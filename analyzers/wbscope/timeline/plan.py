@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from wbscope.base.units import TRACK_UNITS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
@@ -37,6 +38,10 @@ def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
     yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)"
     yield _THREADS.strip()
     yield from _groups(library)
+    yield "CREATE TEMP TABLE timeline_unit(unit TEXT PRIMARY KEY, shown, factor)"
+    for unit, shown in TRACK_UNITS.items():
+        values = f"{quote(unit)}, {quote(shown.name)}, {1 / shown.size!r}"
+        yield f"INSERT INTO timeline_unit VALUES ({values})"
     yield from view_statements(library, views)
 
 

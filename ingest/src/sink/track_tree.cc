@@ -46,15 +46,6 @@ std::int32_t rank_of(std::int64_t view, std::int64_t rule, std::int64_t place) {
       std::min<std::int64_t>(rank, std::numeric_limits<std::int32_t>::max()));
 }
 
-// The unit that people are shown, and the factor to it.
-std::pair<std::string, double> shown_unit(std::string_view unit) {
-  if (unit == "ns") return {"ms", 1e-6};
-  if (unit == "bytes") return {"MB", 1e-6};
-  if (unit == "bytes/s") return {"MB/s", 1e-6};
-  if (unit == "ratio") return {"%", 100};
-  return {std::string(unit), 1};
-}
-
 double number(const TrackTree::Value& value) {
   return std::visit([](auto n) { return static_cast<double>(n); }, value);
 }
@@ -103,6 +94,11 @@ TrackTree::Track* TrackTree::known(const TrackRow& row, bool is_counter) {
   return is_own ? &group->second : nullptr;
 }
 
+ShownUnit TrackTree::shown_unit(std::string_view unit) const {
+  const auto found = units_.find(unit);
+  return found == units_.end() ? ShownUnit{.name = std::string(unit), .factor = 1} : found->second;
+}
+
 TrackTree::Track& TrackTree::find(const TrackPlan& plan, const TrackRow& row, bool is_counter) {
   if (Track* track = known(row, is_counter)) return *track;
   if (!row.tid) return make(plan, row, is_counter, 0, tracks_);
@@ -133,7 +129,7 @@ TrackTree::Track& TrackTree::make(const TrackPlan& plan, const TrackRow& row, bo
       Track track;
       track.description =
           describe(plan, row, path, row.track.substr(from, end - from), is_leaf, is_counter);
-      if (is_leaf && is_counter) track.factor = shown_unit(row.unit).second;
+      if (is_leaf && is_counter) track.factor = shown_unit(row.unit).factor;
       if (from == 0 && top == 0 && !placing_.root.empty()) track.description.name = placing_.root;
       const auto group = groups_.find(path);
       // A UI shows what is pinned without its parents.
@@ -157,7 +153,7 @@ TrackDescription TrackTree::describe(const TrackPlan& plan, const TrackRow& row,
                                      bool is_counter) {
   TrackDescription out;
   out.name = unescaped(part);
-  if (is_leaf && is_counter) out.unit = shown_unit(row.unit).first;
+  if (is_leaf && is_counter) out.unit = shown_unit(row.unit).name;
   if (is_leaf && !is_counter) out.same_track = TrackDescription::kItself;
   // Before other tracks of the view come the groups in it.
   std::int64_t rule_at = 0;

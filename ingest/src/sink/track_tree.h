@@ -35,6 +35,13 @@ struct GroupPlan {
   std::string description;
 };
 
+// How a unit of values is drawn.
+struct ShownUnit {
+  std::string name;
+  double factor = 1;  // from the unit of the values
+};
+using ShownUnits = std::map<std::string, ShownUnit, std::less<>>;
+
 struct ThreadPlan {
   std::int64_t pid = 0;
   std::string name, process_name;
@@ -70,8 +77,11 @@ class TrackTree {
   static constexpr std::size_t kExactPoints = 4096;
 
   TrackTree(TrackEventWriter& out, std::map<std::string, GroupPlan, std::less<>> groups,
-            TreePlacing placing = {})
-      : out_(out), groups_(std::move(groups)), placing_(std::move(placing)) {}
+            TreePlacing placing = {}, ShownUnits units = {})
+      : out_(out),
+        groups_(std::move(groups)),
+        placing_(std::move(placing)),
+        units_(std::move(units)) {}
 
   void add_thread(std::int64_t tid, ThreadPlan thread);
 
@@ -79,9 +89,9 @@ class TrackTree {
   void slice(const TrackPlan& plan, const TrackRow& row);
   void instant(const TrackPlan& plan, const TrackRow& row);
   // A value that a track has already is not written again, and a track that is
-  // always 0 is left out. Values are in the view's unit and drawn in one for
-  // people: ns as ms, bytes as MB, a ratio in %. A counter on the path of a group
-  // is the group's own, if no other track was before it.
+  // always 0 is left out. Values are in the view's unit, and drawn in the shown one.
+  // A counter on the path of a group is the group's own, if no other track was
+  // before it.
   using Value = std::variant<std::int64_t, double>;
   void counter(const TrackPlan& plan, const TrackRow& row, Value value);
 
@@ -117,6 +127,7 @@ class TrackTree {
     Tracks tracks;
   };
 
+  [[nodiscard]] ShownUnit shown_unit(std::string_view unit) const;
   Track& find(const TrackPlan& plan, const TrackRow& row, bool is_counter);
   Track& make(const TrackPlan& plan, const TrackRow& row, bool is_counter, std::uint64_t top,
               Tracks& tracks);
@@ -140,6 +151,7 @@ class TrackTree {
   // Counters that were 0 so far, by path and thread, and since when.
   std::map<std::pair<std::int64_t, std::string>, std::int64_t, std::less<>> zeros_;
   TreePlacing placing_;
+  ShownUnits units_;
   std::uint64_t slices_left_out_ = 0;
 };
 

@@ -21,7 +21,9 @@ Decoded drawn(Fill fill) {
   return written("boot", [&](TrackEventWriter& writer) {
     TrackTree tree(writer, {{"Writeback", {.rank = 0, .is_top = false, .description = "all"}},
                             {"Writeback/Second", {.rank = 1, .is_top = false, .description = "two"}},
-                            {"Writeback/First", {.rank = 0, .is_top = false, .description = "one"}}});
+                            {"Writeback/First", {.rank = 0, .is_top = false, .description = "one"}}},
+                   {}, {{"ns", {"ms", 1e-6}}, {"bytes", {"MiB", 0x1p-20}}, {"bytes/s", {"MiB/s", 0x1p-20}},
+                        {"ratio", {"%", 100}}});
     fill(tree);
   });
 }
@@ -100,7 +102,7 @@ TEST(TrackTree, RulesByName) {
   });
   EXPECT_EQ(track_named(out, "limit").share_key, "b");
   EXPECT_EQ(track_named(out, "limit").description, "the limit");
-  EXPECT_EQ(track_named(out, "limit").unit_name, "MB");
+  EXPECT_EQ(track_named(out, "limit").unit_name, "MiB");
   EXPECT_EQ(track_named(out, "of dd").share_key, "");
   EXPECT_EQ(track_named(out, "of dd").description, "of a task");
   EXPECT_EQ(track_named(out, "none").description, "");
@@ -227,7 +229,7 @@ TEST(TrackTree, UnitsOfPeople) {
   ASSERT_EQ(out.events.size(), 6u);
   EXPECT_EQ(track_named(out, "ns").unit_name, "ms");
   EXPECT_EQ(out.events[0].value, "0.000002");
-  EXPECT_EQ(track_named(out, "rate").unit_name, "MB/s");
+  EXPECT_EQ(track_named(out, "rate").unit_name, "MiB/s");
   EXPECT_EQ(out.events[2].value, "0.000002");
   EXPECT_EQ(track_named(out, "ratio").unit_name, "%");
   EXPECT_EQ(out.events[3].value, "200.000000");
