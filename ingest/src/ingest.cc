@@ -230,7 +230,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
              .threads = threads,
              .budget = &output.budget()};
   }
-  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous, pages);
+  EventWriter writer(db, catalog, wanted, info.order, printk, options.plan.previous, pages);
 
   // Who reads a part does not want to wait for the whole file.
   const bool part = !range.is_whole() || options.limit;
@@ -295,7 +295,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   }
   add_change(info.damage, file);
   run.formats(catalog, wanted, recordable_events(catalog, totals.events.counted));
-  options.indexes.create(db, catalog, wanted);
+  options.plan.indexes.create(db, catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);
   run.printk_formats(printk);

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/reporter.h"
-#include "sink/event_index.h"
-#include "sink/previous_row.h"
+#include "load_plan.h"
 #include "time_bounds.h"
 
 namespace wbscope {
@@ -19,8 +18,7 @@ struct IngestOptions : TimeBounds {
   std::string output;
   std::vector<std::string> globs;  // on "system:name" or "name"
   std::vector<std::string> asked;  // those of them that have to match an event of a trace.dat
-  PreviousChoice previous;         // events with a column prev_seq
-  EventIndexes indexes;            // of event tables
+  LoadPlan plan;  // what tables of events have besides the fields
   std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
   bool inserts = false;  // SQLite writes all rows; else pages of events are made here

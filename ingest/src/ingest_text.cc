@@ -38,7 +38,7 @@ constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 class DatabaseSink final : public TextSink {
  public:
   DatabaseSink(Database& db, const IngestOptions& options)
-      : writer_(db, options.previous),
+      : writer_(db, options.plan.previous),
         choice_(options.globs, options.all),
         options_(options),
         room_(options.limit.value_or(UINT64_MAX)) {
@@ -407,7 +407,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   const std::uint64_t counted = sink.writer().counted();
   run.source(file, hash.get());
   write_meta(run, reader.facts(), uname);
-  write_tables(db, run, sink, reader.facts(), options.indexes);
+  write_tables(db, run, sink, reader.facts(), options.plan.indexes);
   write_damage(run, damage);
   run.ingest_stats(counters);
 

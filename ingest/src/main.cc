@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/input_file.h"
 #include "base/interrupt.h"
 #include "base/reporter.h"
 #include "convert.h"
 #include "ingest.h"
+#include "load_plan.h"
 #include "records.h"
 #include "timeline.h"
 
@@ -34,9 +36,7 @@ using wbscope::Reporter;
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
-    "                             [--formats FILE] [--prev-seq EVENT=tid|any[,GROUP]]...\n"
-    "                             [--repeats EVENT=FIELD,...]... [--news EVENT=OTHER[=FIELD,...]]...\n"
-    "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
+    "                             [--formats FILE] [--plan FILE] [--no-unpack-limit]\n"
     "                             [--writer pages|sqlite] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--lane FILE --lane-view NAME...]... [--threads N]\n"
@@ -44,21 +44,16 @@ constexpr const char* kUsage =
     "                             [--root NAME] [--mark TEXT] [--shift NS] [--sequence N]\n"
     "                             [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
-    "                             [--prev-seq EVENT=tid|any[,GROUP]]...\n"
-    "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
-    "                             [--json-lines]\n"
+    "                             [--plan FILE] [--no-unpack-limit] [--json-lines]\n"
     "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
     "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
     "                             [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the\n"
-    "trace clock, or +ns after the first record; each may be left out. --prev-seq gives the\n"
-    "table of \"system:name\" a column with the seq of the row before, by the same thread or by\n"
-    "any, of it or of another event of its GROUP; --repeats one that says whether these fields\n"
-    "are as in that row, and --news the same FIELDs of the last OTHER that its thread had\n"
-    "before each, or without FIELDs: whether no OTHER came between; --index makes an index of\n"
-    "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a\n"
-    "file of which far more comes out than is in it. --writer sqlite lets SQLite insert the\n"
+    "trace clock, or +ns after the first record; each may be left out. --plan is JSON that\n"
+    "says what tables have besides the fields: links to the row before, indexes.\n"
+    "--no-unpack-limit reads a file of which far more comes out than is in it.\n"
+    "--writer sqlite lets SQLite insert the\n"
     "rows of a trace.dat, which takes three times the processor time and gives equal tables.\n"
     "--root, --mark, --shift and --sequence put several timelines in one trace: its name, what\n"
     "the names of its groups begin with, what is added to each time, and a number for each\n"
@@ -160,67 +155,9 @@ T whole_number(const std::string& option, const std::string& text) {
   return *value;
 }
 
-std::vector<std::string> listed(const std::string& text) {
-  std::istringstream list(text);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
-  return names;
-}
-
-void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
-  const auto equals = std::min(text.find('='), text.size());
-  const auto comma = std::min(text.find(',', equals), text.size());
-  const std::string event = text.substr(0, equals);
-  const std::string key = text.substr(std::min(equals + 1, comma), comma - equals - 1);
-  const std::string group = text.substr(std::min(comma + 1, text.size()));
-  if (event.find(':') == std::string::npos || (key != "tid" && key != "any") ||
-      group.find(',') != std::string::npos || (comma < text.size() && group.empty())) {
-    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any, and behind it "
-                ",GROUP where events share it",
-                "--prev-seq");
-  }
-  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny, group);
-}
-
-void parse_repeats(const std::string& text, wbscope::PreviousChoice& previous) {
-  const auto equals = std::min(text.find('='), text.size());
-  const std::string event = text.substr(0, equals);
-  auto fields = listed(text.substr(std::min(equals + 1, text.size())));
-  const bool named = std::ranges::none_of(fields, &std::string::empty);
-  if (event.find(':') == std::string::npos || fields.empty() || !named) {
-    usage_error("found \"" + text + "\", wanted system:name=FIELD,FIELD...", "--repeats");
-  }
-  previous.add_repeats(event, std::move(fields));
-}
-
-void parse_news(const std::string& text, wbscope::PreviousChoice& previous) {
-  const auto equals = std::min(text.find('='), text.size());
-  const auto second = std::min(text.find('=', equals + 1), text.size());
-  const std::string event = text.substr(0, equals);
-  const std::string other = text.substr(std::min(equals + 1, text.size()), second - equals - 1);
-  auto fields = listed(text.substr(std::min(second + 1, text.size())));
-  const bool named = std::ranges::none_of(fields, &std::string::empty);
-  if (event.find(':') == std::string::npos || other.find(':') == std::string::npos || !named) {
-    usage_error("found \"" + text + "\", wanted system:name=system:other[=FIELD,FIELD...]",
-                "--news");
-  }
-  previous.add_news(event, other, std::move(fields));
-}
-
-void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
-  constexpr std::string_view kWhere = " WHERE ";
-  const auto equals = text.find('=');
-  const auto where = std::min(text.find(kWhere), text.size());
-  std::vector<std::string> columns;
-  if (equals < where) columns = listed(text.substr(equals + 1, where - equals - 1));
-  const bool named = std::none_of(columns.begin(), columns.end(),
-                                  [](const std::string& column) { return column.empty(); });
-  if (columns.empty() || !named || text.substr(0, equals).find(':') == std::string::npos) {
-    usage_error("found \"" + text + "\", wanted system:name=COLUMN,COLUMN...", "--index");
-  }
-  const std::string condition =
-      where == text.size() ? "" : text.substr(where + kWhere.size());
-  indexes.add(text.substr(0, equals), std::move(columns), condition);
+wbscope::LoadPlan read_plan(const std::string& path) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  return wbscope::parse_load_plan(wbscope::read_text_file(path, kMostBytes), path);
 }
 
 void parse_time_range(const std::string& text, wbscope::TimeBounds& bounds) {
@@ -277,14 +214,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       read_globs(args.value_of(word), options.globs);
     } else if (word == "--formats") {
       options.formats = args.value_of(word);
-    } else if (word == "--prev-seq") {
-      parse_prev_seq(args.value_of(word), options.previous);
-    } else if (word == "--repeats") {
-      parse_repeats(args.value_of(word), options.previous);
-    } else if (word == "--news") {
-      parse_news(args.value_of(word), options.previous);
-    } else if (word == "--index") {
-      parse_index(args.value_of(word), options.indexes);
+    } else if (word == "--plan") {
+      options.plan = read_plan(args.value_of(word));
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--no-unpack-limit") {
@@ -355,14 +286,8 @@ void run_records(Arguments args, const Reporter& reporter) {
       options.no_unpack_limit = true;
     } else if (word == "--folder") {
       options.folder = args.value_of(word);
-    } else if (word == "--prev-seq") {
-      parse_prev_seq(args.value_of(word), options.previous);
-    } else if (word == "--repeats") {
-      parse_repeats(args.value_of(word), options.previous);
-    } else if (word == "--news") {
-      parse_news(args.value_of(word), options.previous);
-    } else if (word == "--index") {
-      parse_index(args.value_of(word), options.indexes);
+    } else if (word == "--plan") {
+      options.plan = read_plan(args.value_of(word));
     } else if (word == "-") {
       options.stream = word;
     } else if (!take_common(word, args, options.stream, options.output, options.force)) {

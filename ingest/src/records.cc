@@ -81,7 +81,7 @@ void load_records(const RecordsOptions& options, const Reporter& reporter) {
   const InputFile trace(options.trace);
   RunFile output(options.output, options.force, trace, options.no_unpack_limit);
   RunWriter run(output.db());
-  RecordLoader loader(output.db(), run, options.previous, options.indexes);
+  RecordLoader loader(output.db(), run, options.plan.previous, options.plan.indexes);
   std::future<std::string> hash =
       std::async(std::launch::async, [&trace] { return trace.hash(); });
   try {

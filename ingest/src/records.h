@@ -6,8 +6,7 @@
 #include <string>
 
 #include "base/reporter.h"
-#include "sink/event_index.h"
-#include "sink/previous_row.h"
+#include "load_plan.h"
 
 namespace wbscope {
 
@@ -16,8 +15,7 @@ struct RecordsOptions {
   std::string output;
   std::string trace;   // the trace that the records are of: its size and hash
   std::string folder;  // run folder whose sidecar files are loaded too, or ""
-  PreviousChoice previous;  // events with a column prev_seq
-  EventIndexes indexes;     // of event tables
+  LoadPlan plan;  // what tables of events have besides the fields
   bool force = false;
   bool no_unpack_limit = false;  // see WriteBudget
 };

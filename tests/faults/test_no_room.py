@@ -12,18 +12,18 @@ import pytest
 from support.cli import check_error
 from support.faults import EARLIER, memory_disk
 from support.runs import example
-from support.tools import ingester_path, run, wbscope_path
+from support.tools import ingester_path, plan_option, run, wbscope_path
 
 _SOURCE = "reclaim-writes"
 # An index as large as one of a long trace: SQLite sorts its 188,809 rows of 180 bytes in files.
-_WIDE_INDEX = "vmscan:mm_vmscan_write_folio=" + ",".join(["ts"] * 20)
+_WIDE_INDEX = {"vmscan:mm_vmscan_write_folio": {"indexes": [{"columns": ["ts"] * 20}]}}
 _FIX = "export SQLITE_TMPDIR="
 
 
 def _ingester(output: Path, temp: Path, *options: str) -> subprocess.CompletedProcess[str]:
     arguments = [example(_SOURCE).trace, "-o", output, "--all", "--force", *options]
     return run(
-        [ingester_path(), "sqlite", *arguments, "--index", _WIDE_INDEX],
+        [ingester_path(), "sqlite", *arguments, *plan_option(output, _WIDE_INDEX)],
         env={**os.environ, "SQLITE_TMPDIR": str(temp)},
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.cli import check_error
 from support.runs import example
-from support.tools import ingester_path, run
+from support.tools import ingester_path, plan_option, run
 
 _RUN = example("deep").trace
 _PAUSE = "writeback:balance_dirty_pages"
@@ -23,8 +23,13 @@ def _ask(database: Path, sql: str) -> list[tuple[Any, ...]]:
         return db.execute(sql).fetchall()
 
 
-def _ingest(output: Path, *options: str) -> Any:
-    return run([ingester_path(), "sqlite", _RUN, "-o", output, "--events", "writeback:*", *options])
+def _ingest(output: Path, plan: object, *options: str) -> Any:
+    command = [ingester_path(), "sqlite", _RUN, "-o", output, "--events", "writeback:*"]
+    return run([*command, *plan_option(output, plan), *options])
+
+
+def _indexed(*columns: str, where: str = "") -> dict[str, Any]:
+    return {"indexes": [{"columns": columns, "where": where}]}
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def _ingest(output: Path, *options: str) -> Any:
 )
 def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) -> None:
     output = tmp_path / "run.db"
-    done = _ingest(output, "--prev-seq", f"{event}={key}")
+    done = _ingest(output, {event: {"previous": key}})
     assert done.returncode == 0, done.stderr
     table = f"ev_{event.partition(':')[2]}"
     rows = _ask(output, f"SELECT prev_seq, lag(seq) OVER ({partition} ORDER BY seq) FROM {table}")
@@ -51,8 +56,8 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
 @pytest.mark.parametrize("key", ["any", "tid"])
 def test_the_row_before_is_of_any_event_of_the_group(tmp_path: Path, key: str, writer: str) -> None:
     output = tmp_path / "run.db"
-    options = (word for event in (_PAUSE, _STATE) for word in ("--prev-seq", f"{event}={key},both"))
-    done = _ingest(output, *options, "--writer", writer)
+    plan = {event: {"previous": key, "group": "both"} for event in (_PAUSE, _STATE)}
+    done = _ingest(output, plan, "--writer", writer)
     assert done.returncode == 0, done.stderr
     both = " UNION ALL ".join(
         f"SELECT '{event}' AS event, seq, tid, prev_seq FROM ev_{event.partition(':')[2]}"
@@ -74,8 +79,7 @@ def test_rows_that_say_what_the_one_before_said(tmp_path: Path, key: str) -> Non
     """Where all fields are named that can differ, by the rows themselves."""
     output = tmp_path / "run.db"
     fields = ("nr_dirty", "nr_writeback", "dirty_thresh", "no_such_field")
-    repeats = ("--repeats", f"{_STATE}={','.join(fields)}")
-    done = _ingest(output, "--prev-seq", f"{_STATE}={key}", *repeats)
+    done = _ingest(output, {_STATE: {"previous": key, "repeats": fields}})
     assert done.returncode == 0, done.stderr
     same = " AND ".join(f"g.{field} IS p.{field}" for field in fields[:-1])
     rows = _ask(
@@ -101,11 +105,8 @@ def test_rows_whose_other_events_say_the_same(tmp_path: Path) -> None:
     fields = ("bdi", "dirty", "task_ratelimit")
     told = ("background_thresh", "dirty_thresh")
     rate = "writeback:bdi_dirty_ratelimit"
-    options = (
-        *("--prev-seq", f"{_PAUSE}=tid", "--repeats", f"{_PAUSE}={','.join(fields)}"),
-        *("--news", f"{_PAUSE}={_STATE}={','.join(told)}", "--news", f"{_PAUSE}={rate}"),
-    )
-    done = _ingest(output, *options)
+    context = {_STATE: told, rate: []}
+    done = _ingest(output, {_PAUSE: {"previous": "tid", "repeats": fields, "context": context}})
     assert done.returncode == 0, done.stderr
     rows = _ask(
         output,
@@ -151,8 +152,8 @@ def test_the_time_of_every_so_many_records(tmp_path: Path) -> None:
 
 def test_indexes(tmp_path: Path) -> None:
     output = tmp_path / "run.db"
-    wanted = ("--index", f"{_PAUSE}=tid,no_such_field,pause", "--index", f"{_STATE}=no_such_field")
-    done = _ingest(output, *wanted)
+    wanted = {_PAUSE: _indexed("tid", "no_such_field", "pause"), _STATE: _indexed("no_such_field")}
+    done = _ingest(output, wanted)
     assert done.returncode == 0, done.stderr
     made = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'ix!_%' ESCAPE '!'"
     assert _ask(output, made) == [("ix_ev_balance_dirty_pages__tid__pause",)]
@@ -160,19 +161,19 @@ def test_indexes(tmp_path: Path) -> None:
 
 def test_an_index_of_some_rows(tmp_path: Path) -> None:
     output = tmp_path / "run.db"
-    some = "WHERE pause > 0 OR think = 7"
-    lacks = f"{_STATE}=nr_dirty,no_such_field {some}"
-    done = _ingest(output, "--index", f"{_PAUSE}=seq,pause {some}", "--index", lacks)
+    some = "pause > 0 OR think = 7"
+    lacks = _indexed("nr_dirty", "no_such_field", where=some)
+    done = _ingest(output, {_PAUSE: _indexed("seq", "pause", where=some), _STATE: lacks})
     assert done.returncode == 0, done.stderr
     made = "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name LIKE 'ix!_%' ESCAPE '!'"
     ((sql,),) = _ask(output, made)
-    assert sql.endswith(f'("seq", "pause") {some}')
+    assert sql.endswith(f'("seq", "pause") WHERE {some}')
 
 
 @pytest.mark.parametrize("kept", ["tid", "any"])
 def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
     output = tmp_path / "run.db"
-    done = _ingest(output, "--prev-seq", f"{_PAUSE}={kept}", "--prev-seq", f"{_STATE}={kept}")
+    done = _ingest(output, {event: {"previous": kept} for event in (_PAUSE, _STATE)})
     assert done.returncode == 0, done.stderr
     of_tables = " UNION ALL ".join(
         f"SELECT '{event}', tid, count(*), min(seq), max(seq) FROM ev_{event.partition(':')[2]}"
@@ -185,35 +186,32 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("plan", "found"),
     [
-        ("--prev-seq", ""),
-        ("--prev-seq", _PAUSE),
-        ("--prev-seq", "balance_dirty_pages=tid"),
-        ("--prev-seq", f"{_PAUSE}=cpu"),
-        ("--prev-seq", f"{_PAUSE}=both"),
-        ("--prev-seq", f"{_PAUSE}=tid,"),
-        ("--prev-seq", f"{_PAUSE}=tid,both,more"),
-        ("--repeats", ""),
-        ("--repeats", _PAUSE),
-        ("--repeats", f"{_PAUSE}="),
-        ("--repeats", f"{_PAUSE}=pause,,bdi"),
-        ("--repeats", "balance_dirty_pages=pause"),
-        ("--news", ""),
-        ("--news", _PAUSE),
-        ("--news", f"{_PAUSE}="),
-        ("--news", f"{_PAUSE}=global_dirty_state"),
-        ("--news", f"{_PAUSE}={_STATE}=,thresh"),
-        ("--news", f"balance_dirty_pages={_STATE}"),
-        ("--index", _PAUSE),
-        ("--index", f"{_PAUSE}="),
-        ("--index", f"{_PAUSE}=tid,,bdi"),
-        ("--index", "balance_dirty_pages=tid"),
-        ("--index", f"{_PAUSE} WHERE pause = 0"),
+        ("", "no JSON object"),
+        ("{", "no JSON object"),
+        ("[]", "no JSON object"),
+        ({_PAUSE: []}, "array in $"),
+        ({"balance_dirty_pages": {}}, "the event 'balance_dirty_pages'"),
+        ({_PAUSE: {"previous": "cpu"}}, f"previous (text 'cpu') of {_PAUSE}"),
+        ({_PAUSE: {"previous": 7}}, f"previous (integer '7') of {_PAUSE}"),
+        ({_PAUSE: {"previous": "tid", "group": 7}}, f"group (integer '7') of {_PAUSE}"),
+        ({_PAUSE: {"repeat": ["bdi"]}}, f"repeat (array '') of {_PAUSE}"),
+        ({_PAUSE: {"repeats": "bdi"}}, f"repeats (text 'bdi') of {_PAUSE}"),
+        ({_PAUSE: {"repeats": ["pause", ""]}}, "an empty name in"),
+        ({_PAUSE: {"repeats": [7]}}, "integer in"),
+        ({_PAUSE: {"context": {"global_dirty_state": []}}}, "the event 'global_dirty_state'"),
+        ({_PAUSE: {"context": {_STATE: "thresh"}}}, "text in"),
+        ({_PAUSE: {"context": {_STATE: ["", "thresh"]}}}, "an empty name in"),
+        ({_PAUSE: {"indexes": [["tid"]]}}, "array in"),
+        ({_PAUSE: {"indexes": [{}]}}, f"an index of {_PAUSE} without columns"),
+        ({_PAUSE: {"indexes": [{"columns": []}]}}, f"an index of {_PAUSE} without columns"),
+        ({_PAUSE: {"indexes": [{"columns": ["tid", ""]}]}}, "an empty name in"),
+        ({_PAUSE: {"indexes": [{"column": ["tid"]}]}}, f"column of an index of {_PAUSE}"),
     ],
 )
-def test_wrong_requests(tmp_path: Path, option: str, value: str) -> None:
-    done = _ingest(tmp_path / "run.db", option, value)
+def test_wrong_plans(tmp_path: Path, plan: object, found: str) -> None:
+    done = _ingest(tmp_path / "run.db", plan)
     assert done.returncode == 2, done.stderr
-    check_error(done.stderr, "usage", option, f'"{value}"', "system:name=")
+    check_error(done.stderr, "bad-plan", "run.db.plan", found, "wanted ")
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,26 +16,28 @@ from support.formats import build_format
 from support.ftrace_entries import entry_formats, entry_record
 from support.memory import peak_kib
 from support.runs import REPOSITORY
-from support.tools import ingester_path, run, wbscope_path
+from support.tools import ingester_path, plan_option, run
 from support.tracedat import Trace
 
 _RUNS = sorted(path.parent for path in (REPOSITORY / "examples").rglob("trace.dat"))
 _TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
 _PATCHED = sorted(path.parent for path in (REPOSITORY / "tests/data/patched").glob("*/trace.dat"))
 _KILLED = sorted(path.parent for path in (REPOSITORY / "tests/data/killed").glob("*/trace.dat"))
-_OPTIONS = [
-    *("--prev-seq", "writeback:balance_dirty_pages=tid"),
-    *("--prev-seq", "writeback:global_dirty_state=any"),
-    *("--repeats", "writeback:global_dirty_state=nr_dirty,nr_writeback"),
-    *("--index", "writeback:global_dirty_state=ts,seq WHERE repeats_count = 0"),
-    *("--index", "sched:sched_switch=next_pid,ts"),
-]
+_PLAN = {
+    "writeback:balance_dirty_pages": {"previous": "tid"},
+    "writeback:global_dirty_state": {
+        "previous": "any",
+        "repeats": ["nr_dirty", "nr_writeback"],
+        "indexes": [{"columns": ["ts", "seq"], "where": "repeats_count = 0"}],
+    },
+    "sched:sched_switch": {"indexes": [{"columns": ["next_pid", "ts"]}]},
+}
 _WRITERS = ("sqlite", "pages")
 
 
 def _made(writer: str, source: Path, path: Path, *options: str) -> CompletedProcess[str]:
-    command = [ingester_path(), "sqlite", source, "-o", path, *_OPTIONS, "--writer", writer]
-    return run([*command, *options])
+    command = [ingester_path(), "sqlite", source, "-o", path, *plan_option(path, _PLAN)]
+    return run([*command, "--writer", writer, *options])
 
 
 def _databases(source: Path, folder: Path, *options: str) -> list[Path]:
@@ -124,38 +125,6 @@ def test_a_disk_that_fills_while_rows_are_written(writer: str, mebibytes: int) -
         assert done.stderr.startswith("error[cannot-write-database]: "), done.stderr
         assert ("No space left on device" if writer == "pages" else "full") in done.stderr
         assert list(disk.iterdir()) == []
-
-
-def test_of_the_whole_command(tmp_path: Path) -> None:
-    """Links, indexes, views and findings too: all that a question reads."""
-    dumps = []
-    for writer in _WRITERS:
-        path = tmp_path / f"{writer}.db"
-        source = REPOSITORY / "examples/four-equal-writers"
-        done = run([wbscope_path(), "ingest", source, "-o", path, "--writer", writer, "--json"])
-        assert done.returncode == 0, done.stderr
-        with closing(sqlite3.connect(path)) as database:
-            dumps.append(list(database.iterdump()))
-    assert len(dumps[0]) > 5000
-    assert dumps[0] == dumps[1]
-    done = run([wbscope_path(), "ingest", source, "-o", path, "--writer", "csv"])
-    assert done.returncode == 2
-    assert "csv" in done.stderr
-    assert "pages" in done.stderr
-
-
-def test_the_whole_command_asks_for_what_was_chosen(tmp_path: Path) -> None:
-    """Both give the same, so only the arguments of the ingester tell them apart."""
-    ingester = tmp_path / "ingester"
-    arguments = tmp_path / "arguments"
-    ingester.write_text(f'#!/bin/sh\necho "$*" > {arguments}\nexec {ingester_path()} "$@"\n')
-    ingester.chmod(0o755)
-    source = REPOSITORY / "examples/four-equal-writers"
-    command = [wbscope_path(), "ingest", source, "-o", tmp_path / "x.db", "--force"]
-    for chosen, wanted in (([], "pages"), (["--writer", "sqlite"], "sqlite")):
-        done = run([*command, *chosen], env={**os.environ, "WBSCOPE_INGEST": str(ingester)})
-        assert done.returncode == 0, done.stderr
-        assert f"--writer {wanted}" in arguments.read_text()
 
 
 def test_a_writer_that_is_none(tmp_path: Path) -> None:

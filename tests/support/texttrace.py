@@ -11,7 +11,7 @@ from typing import Any
 from wbscope.ingest.formats import reference_formats
 from wbscope.library.library import load_library
 
-from .tools import ingester_path, run
+from .tools import ingester_path, plan_option, run
 
 __all__ = ["Loaded", "load", "load_binary", "load_lines", "refusal", "table_rows"]
 
@@ -65,7 +65,8 @@ def _ingest(source: Path, database: Path, *options: str) -> Any:
     formats = database.with_suffix(".formats")
     formats.write_text("".join(reference_formats()), encoding="utf-8")
     command = [ingester_path(), "sqlite", source, "-o", database, "--formats", formats]
-    return run([*command, *load_library().table_options(), *(options or ("--all",))])
+    plan = plan_option(database, load_library().load_plan())
+    return run([*command, *plan, *(options or ("--all",))])
 
 
 def load(source: Path, database: Path, *options: str) -> Loaded:
@@ -78,7 +79,8 @@ def load(source: Path, database: Path, *options: str) -> Loaded:
 def load_binary(source: Path, database: Path, *options: str) -> Loaded:
     """Ingest a trace.dat with the links between rows that queries need."""
     command = [ingester_path(), "sqlite", source, "-o", database]
-    done = run([*command, *load_library().table_options(), *(options or ("--all",))])
+    plan = plan_option(database, load_library().load_plan())
+    done = run([*command, *plan, *(options or ("--all",))])
     assert done.returncode == 0, done.stderr
     return Loaded(database, done.stderr)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ingester_path", "missing", "require_program", "run", "wbscope_path"]
+__all__ = ["ingester_path", "missing", "plan_option", "require_program", "run", "wbscope_path"]
 
 
 def missing(reason: str) -> None:
@@ -45,6 +46,13 @@ def ingester_path() -> Path:
     if not path.exists():
         missing(f"no wbscope-ingest at {path}; run make setup or set WBSCOPE_INGEST")
     return path
+
+
+def plan_option(output: Path, plan: object) -> tuple[str, str]:
+    """The option of wbscope-ingest for this plan, a document or its text, written beside."""
+    file = output.parent.with_name(f"{output.parent.name}-{output.name}.plan")
+    file.write_text(plan if isinstance(plan, str) else json.dumps(plan))
+    return "--plan", str(file)
 
 
 def run(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -32,13 +31,6 @@ from wbscope.run.ingested import ingest as run_ingest
 from wbscope.run.source import find_source
 
 __all__ = ["ingest"]
-
-
-class Writer(StrEnum):
-    """Who writes the event tables of a trace.dat."""
-
-    PAGES = "pages"
-    SQLITE = "sqlite"
 
 
 def ingest(
@@ -76,13 +68,6 @@ def ingest(
         str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
     ] = None,
     no_unpack_limit: NoUnpackLimitOption = False,
-    writer: Annotated[
-        Writer,
-        typer.Option(
-            help="'sqlite': by INSERTs, three times slower, to compare with the pages that wbscope"
-            " makes of a trace.dat's events.",
-        ),
-    ] = Writer.PAGES,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -111,7 +96,7 @@ def ingest(
         check_file_name(output)
     run = find_source(source)
     target = default_output(run) if output is None else Path(output)
-    choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit, writer.value)
+    choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(run, target, load_library(), choice, force=force, observer=bar)
     if as_json:

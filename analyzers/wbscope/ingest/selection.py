@@ -35,8 +35,7 @@ class Choice:
     """The library's events and those that match `events`, or all of them.
 
     `span` is the part that is read; `limit` is of loaded rows; with `unpack_limit`, a trace of
-    which far more comes out than is in it is refused. `writer` makes the tables of a trace.dat:
-    "pages" is the ingester itself, "sqlite" gives equal ones by INSERTs.
+    which far more comes out than is in it is refused.
     """
 
     events: Sequence[str] = ()
@@ -44,7 +43,6 @@ class Choice:
     span: Span = WHOLE
     limit: int | None = None
     unpack_limit: bool = True
-    writer: str = "pages"
 
     @property
     def time_range(self) -> str | None:

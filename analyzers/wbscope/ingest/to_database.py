@@ -26,18 +26,17 @@ def trace_to_database(
     with (
         passed_text("".join(f"{event}\n" for event in library.events())) as (listed, events_name),
         passed_text("".join(texts)) as (formats, formats_name),
+        passed_text(library.load_plan()) as (plan, plan_name),
     ):
         options = ["--all"] if choice.load_all else ["--events-file", events_name]
         for event in choice.events:
             options += ["--events", event]
-        options += library.table_options()
         if choice.time_range is not None:
             options += ["--time-range", choice.time_range]
         if choice.limit is not None:
             options += ["--limit", str(choice.limit)]
         if not choice.unpack_limit:
             options += ["--no-unpack-limit"]
-        options += ["--writer", choice.writer]
         return run_ingester(
             [
                 "sqlite",
@@ -46,8 +45,10 @@ def trace_to_database(
                 str(output),
                 "--formats",
                 formats_name,
+                "--plan",
+                plan_name,
                 *options,
             ],
             observer,
-            files=[listed, formats],
+            files=[listed, formats, plan],
         )

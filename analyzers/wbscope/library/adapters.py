@@ -91,11 +91,11 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
         indexes=tuple(tuple(columns.split()) for columns in event.indexes),
         notable=event.notable,
         repeats=_kernel_names(event, event.repeats),
-        news=tuple(
+        context=tuple(
             (name, _kernel_names(other, fields))
-            for news, *fields in event.news
+            for named, *fields in event.context
             for other in catalog.events
-            if other.names[0] == news
+            if other.names[0] == named
             for name in other.names
         ),
     )

@@ -119,7 +119,7 @@ class Event:
     indexes: tuple[str, ...] = ()
     notable: str = ""
     repeats: tuple[str, ...] = ()
-    news: tuple[tuple[str, ...], ...] = ()
+    context: tuple[tuple[str, ...], ...] = ()
     group: str = ""
 
     @property
@@ -183,7 +183,7 @@ def repeat_columns(event: Event) -> list[Column]:
     if not event.repeats:
         return []
     told = f"records in a row before this one with its {', '.join(event.repeats)}"
-    for name, *fields in event.news:
+    for name, *fields in event.context:
         short = name.partition(":")[2]
         if fields:
             told += f", and {', '.join(fields)} of its call's {short}"
@@ -204,7 +204,7 @@ def _event(entry: dict[str, Any]) -> Event:
         tuple(entry.get("indexes", [])),
         entry.get("notable", ""),
         tuple(entry.get("repeats", "").split()),
-        tuple(tuple(text.split()) for text in entry.get("news", [])),
+        tuple(tuple(text.split()) for text in entry.get("context", [])),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -13,6 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from wbscope.base.errors import QueryError
 from wbscope.library.adapters import sqlite_adapters
@@ -137,26 +139,25 @@ class Library:
         files = (file for file in self.files.values() if not file.extra)
         return sorted({event for file in files for event in file.source_events})
 
-    def table_options(self) -> list[str]:
-        """What the ingester is told of event tables: links between rows, indexes."""
-        options = []
+    def load_plan(self) -> str:
+        """What the tables of events have besides the fields: ingest/src/load_plan.h, as JSON."""
+        plan: dict[str, dict[str, Any]] = {}
         for file in self.files.values():
             for event in file.source_events:
+                made = plan.setdefault(event, {})
                 if file.previous:
-                    group = f",{file.group}" if file.group else ""
-                    options += ["--prev-seq", f"{event}={file.previous}{group}"]
+                    made["previous"] = file.previous
+                    made["group"] = file.group
                 if file.repeats:
-                    options += ["--repeats", f"{event}={','.join(file.repeats)}"]
-                for other, fields in file.news:
-                    told = "=".join([event, other, *([",".join(fields)] if fields else [])])
-                    options += ["--news", told]
-                for columns in file.indexes:
-                    options += ["--index", f"{event}={','.join(columns)}"]
+                    made["repeats"] = file.repeats
+                if file.context:
+                    made["context"] = dict(file.context)
+                indexes: list[dict[str, Any]] = [{"columns": one} for one in file.indexes]
                 if file.notable:
-                    listed, _, where = file.notable.partition(" WHERE ")
-                    names = ",".join(listed.split())
-                    options += ["--index", f"{event}={names} WHERE {where}"]
-        return options
+                    columns, _, where = file.notable.partition(" WHERE ")
+                    indexes.append({"columns": columns.split(), "where": where})
+                made["indexes"] = [*made.get("indexes", ()), *indexes]
+        return json.dumps({event: made for event, made in plan.items() if any(made.values())})
 
     def _of_kind(self, kind: str) -> list[SqlFile]:
         files = (file for file in self.files.values() if file.kind == kind)

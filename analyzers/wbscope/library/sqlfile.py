@@ -124,7 +124,7 @@ class SqlFile:
     whose events are so frequent that ingest loads them only when asked to.
     `previous` asks ingest for prev_seq: of the same task (tid) or of any, of all events of `group`;
     `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
-    WHERE CONDITION; `repeats` are the fields that repeats_count is about, and `news` the other
+    WHERE CONDITION; `repeats` are the fields that repeats_count is about, and `context` the other
     events that it is about, each with those of its fields that count. `key` is the integer column
     that tells a view's rows apart: made into a table, they are found by it. `rule` is what a
     finding says.
@@ -165,7 +165,7 @@ class SqlFile:
     indexes: tuple[tuple[str, ...], ...]
     notable: str
     repeats: tuple[str, ...]
-    news: tuple[tuple[str, tuple[str, ...]], ...]
+    context: tuple[tuple[str, tuple[str, ...]], ...]
     key: str
     keys: tuple[str, ...]
     first: tuple[str, ...]
@@ -220,7 +220,7 @@ _TEXTS = (
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "instead", "columns", "metrics", "source_events",
-    "fields", "indexes", "repeats", "news", "keys", "first",
+    "fields", "indexes", "repeats", "context", "keys", "first",
 )  # fmt: skip
 
 
@@ -322,7 +322,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         notable="",
         repeats=(),
-        news=(),
+        context=(),
         key=_key(place, tags, columns),
         keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
         first=_named(place, tags, "first", columns),

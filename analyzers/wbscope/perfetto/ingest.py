@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from wbscope.base.children import passed_text
 from wbscope.base.errors import InputError, SetupError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.ingest.program import Observer, run_ingester
@@ -35,7 +36,7 @@ def ingest_perfetto(
     globs = [*library.events(), *choice.events]
     with TraceProcessor() as engine:
         load(engine, source, None if observer is None else _Halves(observer).loaded)
-        return _write(engine, source, output, globs, library.table_options(), choice, observer)
+        return _write(engine, source, output, globs, library.load_plan(), choice, observer)
 
 
 def load(
@@ -53,7 +54,7 @@ def load(
 
 def ingest_facts(engine: TraceProcessor, source: Source, output: Path, library: Library) -> None:
     """A database with everything but the events of a trace that the engine has loaded."""
-    _write(engine, source, output, library.events(), [], Choice(), None, facts_only=True)
+    _write(engine, source, output, library.events(), "{}", Choice(), None, facts_only=True)
 
 
 def _refused(trace: Path | str, error: TraceProcessorError | str) -> InputError:
@@ -81,14 +82,14 @@ def _write(
     source: Source,
     output: Path,
     globs: Sequence[str],
-    options: Sequence[str],
+    plan: str,
     choice: Choice,
     observer: Observer | None,
     facts_only: bool = False,
 ) -> tuple[dict[str, Any], list[Notice]]:
     trace = source.trace
     try:
-        return _write_all(engine, source, output, globs, options, choice, observer, facts_only)
+        return _write_all(engine, source, output, globs, plan, choice, observer, facts_only)
     except TraceProcessorDied as error:
         raise died(engine, str(trace), error) from error
     except TraceProcessorError as error:
@@ -100,7 +101,7 @@ def _write_all(
     source: Source,
     output: Path,
     globs: Sequence[str],
-    options: Sequence[str],
+    plan: str,
     choice: Choice,
     observer: Observer | None,
     facts_only: bool,
@@ -116,14 +117,15 @@ def _write_all(
         out = RecordStream(pipe)
         reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
-    arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
+    arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
     if not choice.unpack_limit:
         arguments.append("--no-unpack-limit")
     folder = with_sampled_files(engine, source, output.parent, machine)
     if folder is not None:
         arguments += ["--folder", str(folder)]
     try:
-        return run_ingester(arguments, feed=feed)
+        with passed_text(plan) as (planned, name):
+            return run_ingester([*arguments, "--plan", name], feed=feed, files=[planned])
     except NoFtraceEvents as nothing:
         raise _no_events(trace, facts, nothing) from nothing
 

@@ -147,7 +147,7 @@ def _entry(source: Source, library: Library) -> Path:
     """Where in the cache the database of a trace belongs."""
     inputs, marks = source.marks()
     layout = [__version__, str(SCHEMA_VERSION)]
-    versions = [*marks, *layout, *library.events(), *library.table_options()]
+    versions = [*marks, *layout, *library.events(), library.load_plan()]
     # The program is an input too: a new one may read more of the same trace.
     return cache_entry([find_ingester(), *inputs], versions)
 

@@ -96,19 +96,19 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     tables_[i].insert =
         std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns, links);
   }
-  add_news(previous, wanted);
+  add_context(previous, wanted);
   if (pages) begin_pages(*pages, wanted);
 }
 
-void EventWriter::add_news(const PreviousChoice& previous, const std::vector<bool>& wanted) {
+void EventWriter::add_context(const PreviousChoice& previous, const std::vector<bool>& wanted) {
   for (std::uint32_t to = 0; to < tables_.size(); ++to) {
     const EventPlan& event = catalog_.events[to];
-    if (!wanted[to] || !previous.has_news(event.system, event.name)) continue;
+    if (!wanted[to] || !previous.has_context(event.system, event.name)) continue;
     for (std::size_t from = 0; from < tables_.size(); ++from) {
       const EventPlan& other = catalog_.events[from];
-      const auto* fields = previous.news(other.system, other.name, event.system, event.name);
+      const auto* fields = previous.context_fields(other.system, other.name, event.system, event.name);
       if (!wanted[from] || !fields) continue;
-      tables_[from].news.push_back({to, named_fields(other, *fields), !fields->empty()});
+      tables_[from].contexts.push_back({to, named_fields(other, *fields), !fields->empty()});
     }
   }
 }
@@ -137,13 +137,13 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
   lead.cpu = cpu;
   lead.tid = tid;
   lead.buffer = buffer;
-  if (table.previous->is_kept()) table.previous->link(lead, said(table.repeats, record));
-  for (const News& news : table.news) {
-    PreviousRow& told = *tables_[news.to].previous;
-    if (news.has_fields) {
-      told.tell(tid, said(news.fields, record));
+  if (table.previous->is_kept()) table.previous->link(lead, values_of(table.repeats, record));
+  for (const Context& context : table.contexts) {
+    PreviousRow& row = *tables_[context.to].previous;
+    if (context.has_fields) {
+      row.note_context(tid, values_of(context.fields, record));
     } else {
-      told.tell();
+      row.note_change();
     }
   }
   times_.note(lead.seq, ts);
@@ -155,15 +155,15 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
 }
 
 // The bytes of the fields; of a short record those that it has.
-std::string_view EventWriter::said(const std::vector<FieldPlan>& fields,
+std::string_view EventWriter::values_of(const std::vector<FieldPlan>& fields,
                                    std::span<const std::byte> record) {
-  said_.clear();
+  values_bytes_.clear();
   for (const FieldPlan& field : fields) {
     if (field.offset >= record.size()) continue;
     const auto bytes = std::min<std::size_t>(field.bytes, record.size() - field.offset);
-    said_.append(as_chars(record.data()) + field.offset, bytes);
+    values_bytes_.append(as_chars(record.data()) + field.offset, bytes);
   }
-  return said_;
+  return values_bytes_;
 }
 
 void EventWriter::flush(std::uint32_t event) {

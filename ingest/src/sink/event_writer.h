@@ -50,7 +50,7 @@ class EventWriter {
 
  private:
   // For repeats_count of another event.
-  struct News {
+  struct Context {
     std::uint32_t to;
     std::vector<FieldPlan> fields;
     bool has_fields;  // wanted; a trace may not have them
@@ -61,14 +61,14 @@ class EventWriter {
     LinkColumns links;
     std::shared_ptr<PreviousRow> previous;
     std::vector<FieldPlan> repeats;  // the fields that repeats_count is about
-    std::vector<News> news;          // what this event is to others
+    std::vector<Context> contexts;          // what this event is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
   void begin_pages(const PagesOf& where, const std::vector<bool>& wanted);
   [[nodiscard]] bool is_full(const Table& table) const noexcept;
-  void add_news(const PreviousChoice& previous, const std::vector<bool>& wanted);
-  [[nodiscard]] std::string_view said(const std::vector<FieldPlan>& fields,
+  void add_context(const PreviousChoice& previous, const std::vector<bool>& wanted);
+  [[nodiscard]] std::string_view values_of(const std::vector<FieldPlan>& fields,
                                       std::span<const std::byte> record);
   void flush(std::uint32_t event);
   void insert(const EventPlan& plan, Table& table);
@@ -88,7 +88,7 @@ class EventWriter {
   std::int64_t seq_ = 0;
   Counters counters_;
   BoundTexts texts_;
-  std::string said_;
+  std::string values_bytes_;
   std::unique_ptr<EventPages> pages_;
 };
 

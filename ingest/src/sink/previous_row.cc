@@ -46,36 +46,36 @@ std::vector<std::string> PreviousChoice::repeats(std::string_view system,
   return {};
 }
 
-bool PreviousChoice::has_news(std::string_view system, std::string_view name) const {
+bool PreviousChoice::has_context(std::string_view system, std::string_view name) const {
   return std::ranges::any_of(
-      news_, [&](const News& news) { return is_named(news.event, system, name); });
+      contexts_, [&](const Context& context) { return is_named(context.event, system, name); });
 }
 
-bool PreviousChoice::is_of_news(std::string_view system, std::string_view name) const {
-  return std::ranges::any_of(news_, [&](const News& news) {
-    return is_named(news.event, system, name) || is_named(news.other, system, name);
+bool PreviousChoice::is_in_context(std::string_view system, std::string_view name) const {
+  return std::ranges::any_of(contexts_, [&](const Context& context) {
+    return is_named(context.event, system, name) || is_named(context.other, system, name);
   });
 }
 
-const std::vector<std::string>* PreviousChoice::news(std::string_view other_system,
+const std::vector<std::string>* PreviousChoice::context_fields(std::string_view other_system,
                                                      std::string_view other_name,
                                                      std::string_view system,
                                                      std::string_view name) const {
-  for (const auto& news : news_) {
-    if (is_named(news.other, other_system, other_name) && is_named(news.event, system, name)) {
-      return &news.fields;
+  for (const auto& context : contexts_) {
+    if (is_named(context.other, other_system, other_name) && is_named(context.event, system, name)) {
+      return &context.fields;
     }
   }
   return nullptr;
 }
 
-void PreviousRow::tell(std::int32_t tid, std::string_view said) {
-  if (told_ != said) {
-    told_ = said;
-    ++news_count_;
+void PreviousRow::note_context(std::int32_t tid, std::string_view values) {
+  if (context_ != values) {
+    context_ = values;
+    ++context_version_;
   }
-  if (told_tasks_.size() >= kMaxTasks && !told_tasks_.contains(tid)) told_tasks_.clear();
-  told_tasks_[tid] = news_count_;
+  if (task_contexts_.size() >= kMaxTasks && !task_contexts_.contains(tid)) task_contexts_.clear();
+  task_contexts_[tid] = context_version_;
 }
 
 std::int64_t PreviousRow::before_in_group(const EventLead& lead, std::uint64_t key) {
@@ -88,7 +88,7 @@ std::int64_t PreviousRow::before_in_group(const EventLead& lead, std::uint64_t k
   return before == EventLead::kNoSeq && has_forgotten_ ? EventLead::kForgottenSeq : before;
 }
 
-void PreviousRow::link(EventLead& lead, std::string_view said) {
+void PreviousRow::link(EventLead& lead, std::string_view values) {
   if (of_ == PreviousOf::kNone) return;
   const auto tid = of_ == PreviousOf::kTask ? static_cast<std::uint32_t>(lead.tid) : 0u;
   const std::uint64_t key = std::uint64_t{lead.buffer} << 32 | tid;
@@ -99,14 +99,14 @@ void PreviousRow::link(EventLead& lead, std::string_view said) {
   if (last_.size() >= kMaxTasks && !last_.contains(key)) last_.clear();
   Last& last = last_[key];
   lead.prev_seq = std::exchange(last.seq, lead.seq);
-  const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.said == said;
-  if (!is_same) last.said = said;
+  const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.values == values;
+  if (!is_same) last.values = values;
   bool is_repeat = is_same;
-  if (has_news_) {
-    const auto told = told_tasks_.find(lead.tid);
-    const auto news = told == told_tasks_.end() ? kNoNews : std::exchange(told->second, kNoNews);
-    is_repeat = is_same && news != kNoNews && news == last.news;
-    last.news = news;
+  if (has_context_) {
+    const auto found = task_contexts_.find(lead.tid);
+    const auto context = found == task_contexts_.end() ? kNoContext : std::exchange(found->second, kNoContext);
+    is_repeat = is_same && context != kNoContext && context == last.context;
+    last.context = context;
   }
   last.repeats = is_repeat ? last.repeats + 1 : 0;
   lead.repeats = last.repeats;
@@ -116,7 +116,7 @@ std::shared_ptr<PreviousRow> PreviousRows::of(const PreviousChoice& choice,
                                               std::string_view system, std::string_view name) {
   const auto group = choice.group(system, name);
   const auto make = [&] {
-    return std::make_shared<PreviousRow>(choice.of(system, name), choice.has_news(system, name),
+    return std::make_shared<PreviousRow>(choice.of(system, name), choice.has_context(system, name),
                                          !group.empty());
   };
   if (group.empty()) return make();

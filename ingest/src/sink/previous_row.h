@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links from a row to the row before it, for events whose rows are read in
-// pairs: a query follows prev_seq, where it would sort all rows otherwise, and
-// passes over rows that say what the one before said (repeats_count).
+// The delta columns of an event table, which relate a row to the one before it:
+//   prev_seq       its seq: a query follows it, where it would have to sort all rows
+//   repeats_count  how many rows before this one, one after the other, have the same
+//                  values: a query skips rows that change nothing
+// Whether values are the same may depend on a context, too: values of other events
+// that the thread had recorded just before.
 #pragma once
 
 #include <cstdint>
@@ -33,31 +36,29 @@ class PreviousChoice {
     chosen_.push_back({std::move(event), of, std::move(group)});
   }
 
-  // The event has a column repeats_count, too: about these fields, those of them
-  // that its format has.
+  // The event has a column repeats_count of these fields, if its format has them.
   void add_repeats(std::string event, std::vector<std::string> fields) {
     repeats_.emplace_back(std::move(event), std::move(fields));
   }
 
-  // A repeat of the event has to be more: that the thread's last record of
-  // `other`, which came since its previous row, says of these fields what the
-  // one of that row said. Without fields: that there was no `other` between
-  // the two, by whatever thread.
-  void add_news(std::string event, std::string other, std::vector<std::string> fields) {
-    news_.push_back({std::move(event), std::move(other), std::move(fields)});
+  // `other` is context of the event: a row repeats the one before only if the last
+  // record of `other` that its thread had since then has the same values of these
+  // fields. Without fields: only if no `other` occurred in between, in any thread.
+  void add_context(std::string event, std::string other, std::vector<std::string> fields) {
+    contexts_.push_back({std::move(event), std::move(other), std::move(fields)});
   }
 
-  // system "" is one that the trace does not tell: any.
+  // system "": not known, any.
   [[nodiscard]] PreviousOf of(std::string_view system, std::string_view name) const;
   [[nodiscard]] std::string_view group(std::string_view system, std::string_view name) const;
   // Empty: no column repeats_count.
   [[nodiscard]] std::vector<std::string> repeats(std::string_view system,
                                                  std::string_view name) const;
-  [[nodiscard]] bool has_news(std::string_view system, std::string_view name) const;
-  // Has news, or is one.
-  [[nodiscard]] bool is_of_news(std::string_view system, std::string_view name) const;
-  // The fields of add_news(); nullptr: the first event is none of the second.
-  [[nodiscard]] const std::vector<std::string>* news(
+  [[nodiscard]] bool has_context(std::string_view system, std::string_view name) const;
+  // Whether it has a context, or is in one.
+  [[nodiscard]] bool is_in_context(std::string_view system, std::string_view name) const;
+  // The fields of add_context(); nullptr: the first event is no context of the second.
+  [[nodiscard]] const std::vector<std::string>* context_fields(
       std::string_view other_system, std::string_view other_name, std::string_view system,
       std::string_view name) const;
 
@@ -67,7 +68,7 @@ class PreviousChoice {
     PreviousOf of;
     std::string group;
   };
-  struct News {
+  struct Context {
     std::string event;
     std::string other;
     std::vector<std::string> fields;
@@ -77,48 +78,44 @@ class PreviousChoice {
 
   std::vector<Chosen> chosen_;
   std::vector<std::pair<std::string, std::vector<std::string>>> repeats_;
-  std::vector<News> news_;
+  std::vector<Context> contexts_;
 };
 
-// What the rows of an event, or of a group, were preceded by; rows come in
-// their order.
+// The row before, of an event or of a group. Rows come in their order.
 class PreviousRow {
  public:
-  // has_news: a row repeats the one before only if tell() tells the same.
-  explicit PreviousRow(PreviousOf of = PreviousOf::kNone, bool has_news = false,
+  explicit PreviousRow(PreviousOf of = PreviousOf::kNone, bool has_context = false,
                        bool is_of_group = false)
-      : of_(of), has_news_(has_news), is_of_group_(is_of_group) {}
+      : of_(of), has_context_(has_context), is_of_group_(is_of_group) {}
 
   [[nodiscard]] bool is_kept() const noexcept { return of_ != PreviousOf::kNone; }
   // Whether event_task has the rows of each task.
   [[nodiscard]] bool is_counted() const noexcept { return is_kept() && !is_of_group_; }
-  // A record of another event without fields: what comes is no repeat of what
-  // was before it.
-  void tell() noexcept { ++news_count_; }
-  // One that says this to its thread. All records come in their order.
-  void tell(std::int32_t tid, std::string_view said);
-  // Tells the row which one is before it and how many before it, one after the
-  // other, said the same; the next one will come after this one.
-  void link(EventLead& lead, std::string_view said = {});
+  // An event of the context without fields: the next row is no repeat.
+  void note_change() noexcept { ++context_version_; }
+  // One with these values, of this thread. All records come in their order.
+  void note_context(std::int32_t tid, std::string_view values);
+  // Sets prev_seq and repeats_count of a row with these values.
+  void link(EventLead& lead, std::string_view values = {});
 
  private:
   struct Last {
     std::int64_t seq = EventLead::kNoSeq;
-    std::string said;
+    std::string values;
     std::int64_t repeats = 0;
-    std::uint64_t news = kNoNews;
+    std::uint64_t context = kNoContext;
   };
-  static constexpr std::uint64_t kNoNews = 0;
+  static constexpr std::uint64_t kNoContext = 0;
 
   [[nodiscard]] std::int64_t before_in_group(const EventLead& lead, std::uint64_t key);
 
   PreviousOf of_;
-  bool has_news_;
+  bool has_context_;
   bool is_of_group_;
   bool has_forgotten_ = false;
-  std::uint64_t news_count_ = 1;
-  std::string told_;  // by the last record that had fields to tell
-  std::unordered_map<std::int32_t, std::uint64_t> told_tasks_;  // news_count_ at that time
+  std::uint64_t context_version_ = 1;
+  std::string context_;  // values of the last record of the context
+  std::unordered_map<std::int32_t, std::uint64_t> task_contexts_;  // its version by thread
   std::unordered_map<std::uint64_t, Last> last_;  // by buffer and task
   std::unordered_map<std::uint64_t, std::int64_t> last_of_group_;  // the same: seq
 };

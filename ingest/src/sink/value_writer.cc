@@ -59,10 +59,10 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
     event->task_counts = task_counts_.add(system.empty() ? std::string(name)
                                                          : std::string(system) + ":" + std::string(name));
   }
-  if (previous_.is_of_news(system, name)) {
+  if (previous_.is_in_context(system, name)) {
     for (const auto& other : events_) {
-      add_news(*other, *event);
-      add_news(*event, *other);
+      add_context(*other, *event);
+      add_context(*event, *other);
     }
   }
   events_.push_back(std::move(event));
@@ -71,9 +71,9 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   return index;
 }
 
-void ValueWriter::add_news(Event& other, Event& event) const {
-  const auto* fields = previous_.news(other.system, other.name, event.system, event.name);
-  if (fields) other.news.emplace_back(&event, *fields);
+void ValueWriter::add_context(Event& other, Event& event) const {
+  const auto* fields = previous_.context_fields(other.system, other.name, event.system, event.name);
+  if (fields) other.contexts.emplace_back(&event, *fields);
 }
 
 std::uint32_t ValueWriter::field(std::uint32_t event_index, const ValueField& wanted) {
@@ -189,12 +189,12 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
-  event.previous->link(lead, said(event, event.repeats, cells));
-  for (const auto& [to, fields] : event.news) {
+  event.previous->link(lead, values_of(event, event.repeats, cells));
+  for (const auto& [to, fields] : event.contexts) {
     if (fields.empty()) {
-      to->previous->tell();
+      to->previous->note_change();
     } else {
-      to->previous->tell(tid, said(event, fields, cells));
+      to->previous->note_context(tid, values_of(event, fields, cells));
     }
   }
   times_.note(seq, ts);
@@ -212,12 +212,12 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
 }
 
 // The values of the fields by their names, so that their order in the record does not count.
-std::string_view ValueWriter::said(const Event& event, const std::vector<std::string>& names,
+std::string_view ValueWriter::values_of(const Event& event, const std::vector<std::string>& names,
                                    std::span<const Cell> cells) {
-  said_.clear();
+  values_bytes_.clear();
   const auto add = [this](char kind, const void* data, std::size_t bytes) {
-    said_ += kind;
-    said_.append(static_cast<const char*>(data), bytes);
+    values_bytes_ += kind;
+    values_bytes_.append(static_cast<const char*>(data), bytes);
   };
   for (const std::string& name : names) {
     const auto found = event.by_name.find(name);
@@ -233,9 +233,9 @@ std::string_view ValueWriter::said(const Event& event, const std::vector<std::st
                           }},
                  value);
     }
-    said_ += '\0';
+    values_bytes_ += '\0';
   }
-  return said_;
+  return values_bytes_;
 }
 
 LinkColumns ValueWriter::links(const Event& event) const {

@@ -127,16 +127,16 @@ class ValueWriter {
     std::vector<char> bytes;
     std::shared_ptr<PreviousRow> previous;
     std::vector<std::string> repeats;  // the fields that repeats_count is about
-    std::vector<std::pair<Event*, std::vector<std::string>>> news;  // what it is to others
+    std::vector<std::pair<Event*, std::vector<std::string>>> contexts;  // what it is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
-  // Makes one the news of the other, if it is.
-  void add_news(Event& other, Event& event) const;
-  [[nodiscard]] std::string_view said(const Event& event, const std::vector<std::string>& names,
+  // Makes one the contexts of the other, if it is.
+  void add_context(Event& other, Event& event) const;
+  [[nodiscard]] std::string_view values_of(const Event& event, const std::vector<std::string>& names,
                                       std::span<const Cell> cells);
   [[nodiscard]] LinkColumns links(const Event& event) const;
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
@@ -160,7 +160,7 @@ class ValueWriter {
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   std::map<std::int32_t, std::string> task_names_;
   BoundTexts texts_;
-  std::string said_;
+  std::string values_bytes_;
   Counters counters_;
 };
 

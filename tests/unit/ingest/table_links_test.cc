@@ -101,30 +101,30 @@ bool settled(PreviousRow& row, EventLead lead) { return repeats(row, lead, "a") 
 
 TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   PreviousRow row(PreviousOf::kTask, true);
-  row.tell(11, "t");
+  row.note_context(11, "t");
   EXPECT_FALSE(settled(row, lead(1, 11)));
   EXPECT_FALSE(settled(row, lead(2, 11)));  // its thread was told nothing
-  row.tell(11, "t");
+  row.note_context(11, "t");
   EXPECT_FALSE(settled(row, lead(3, 11)));  // nothing was told before the one before
-  row.tell(11, "t");
+  row.note_context(11, "t");
   EXPECT_TRUE(settled(row, lead(4, 11)));
-  row.tell(11, "t");
-  row.tell(12, "u");
+  row.note_context(11, "t");
+  row.note_context(12, "u");
   EXPECT_TRUE(settled(row, lead(5, 11)));  // what another thread was told later is not its own
-  row.tell(11, "u");
+  row.note_context(11, "u");
   EXPECT_FALSE(settled(row, lead(6, 11)));
-  row.tell(11, "v");
-  row.tell(11, "u");
+  row.note_context(11, "v");
+  row.note_context(11, "u");
   EXPECT_FALSE(settled(row, lead(7, 11)));  // back again, which is not kept
-  row.tell();
-  row.tell(11, "u");
+  row.note_change();
+  row.note_context(11, "u");
   EXPECT_FALSE(settled(row, lead(8, 11)));
-  row.tell(11, "u");
-  row.tell();  // after what the row goes by: the next one's news
+  row.note_context(11, "u");
+  row.note_change();  // after what the row goes by: the next context
   EXPECT_TRUE(settled(row, lead(9, 11)));
-  row.tell(11, "u");
+  row.note_context(11, "u");
   EXPECT_FALSE(settled(row, lead(10, 11)));
-  row.tell(11, "u");
+  row.note_context(11, "u");
   EXPECT_EQ(repeats(row, lead(11, 11), "b"), 0);
   EXPECT_EQ(repeats(row, lead(12, 11), "b"), 0);
   EXPECT_EQ(repeats(row, lead(13, 11), "b"), 0);  // neither was told anything: that is no news
@@ -146,19 +146,19 @@ TEST(PreviousChoice, GroupsShareARow) {
 
 TEST(PreviousChoice, News) {
   PreviousChoice choice;
-  choice.add_news("writeback:pause", "writeback:state", {"thresh"});
-  choice.add_news("writeback:pause", "writeback:rate", {});
-  EXPECT_TRUE(choice.has_news("writeback", "pause"));
-  EXPECT_TRUE(choice.has_news("", "pause"));
-  EXPECT_FALSE(choice.has_news("writeback", "state"));
-  EXPECT_TRUE(choice.is_of_news("writeback", "state"));
-  EXPECT_FALSE(choice.is_of_news("other", "state"));
-  const auto* fields = choice.news("writeback", "state", "writeback", "pause");
+  choice.add_context("writeback:pause", "writeback:state", {"thresh"});
+  choice.add_context("writeback:pause", "writeback:rate", {});
+  EXPECT_TRUE(choice.has_context("writeback", "pause"));
+  EXPECT_TRUE(choice.has_context("", "pause"));
+  EXPECT_FALSE(choice.has_context("writeback", "state"));
+  EXPECT_TRUE(choice.is_in_context("writeback", "state"));
+  EXPECT_FALSE(choice.is_in_context("other", "state"));
+  const auto* fields = choice.context_fields("writeback", "state", "writeback", "pause");
   ASSERT_NE(fields, nullptr);
   EXPECT_EQ(*fields, std::vector<std::string>{"thresh"});
-  ASSERT_NE(choice.news("", "rate", "", "pause"), nullptr);
-  EXPECT_TRUE(choice.news("", "rate", "", "pause")->empty());
-  EXPECT_EQ(choice.news("writeback", "pause", "writeback", "state"), nullptr);
+  ASSERT_NE(choice.context_fields("", "rate", "", "pause"), nullptr);
+  EXPECT_TRUE(choice.context_fields("", "rate", "", "pause")->empty());
+  EXPECT_EQ(choice.context_fields("writeback", "pause", "writeback", "state"), nullptr);
 }
 
 TEST(PreviousChoice, FieldsOfRepeats) {
@@ -333,10 +333,10 @@ TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {
   EXPECT_EQ(all("SELECT repeats_count FROM ev_pause ORDER BY seq"), "0;1;0;0;1;0;0;1;2;");
 }
 
-TEST_F(LinkedTable, NewsOfEventsInAnyOrderOfTheirNames) {
+TEST_F(LinkedTable, ContextOfEventsInAnyOrderOfTheirNames) {
   previous_.add_repeats("writeback:pause", {"pause"});
-  previous_.add_news("writeback:pause", "writeback:state", {"thresh"});
-  previous_.add_news("writeback:pause", "writeback:rate", {});
+  previous_.add_context("writeback:pause", "writeback:state", {"thresh"});
+  previous_.add_context("writeback:pause", "writeback:rate", {});
   writer_.emplace(db_, previous_);
   const auto state = writer_->event("writeback", "state");
   const auto thresh = writer_->field(state, {.name = "thresh", .type = "long"});
