@@ -54,11 +54,11 @@ CHECKS = [
         sql="SELECT * FROM tl_block ORDER BY ts",
         ordered=True,
         rows=[
-            _part("queued", 0, 10, "write 4 KB", 10, 30),
-            _part("queued", 5, 15, "write 4 KB", 15, 10),
-            _part("in the device", 10, 30, "write 4 KB", 10, 30),
-            _part("in the device", 20, 10, "write 4 KB", 15, 10),
-            _part("in the device", 50, 10, "read 4 KB", 0, 10),
+            _part("queued", 0, 10, "write 4 KiB", 10, 30),
+            _part("queued", 5, 15, "write 4 KiB", 15, 10),
+            _part("in the device", 10, 30, "write 4 KiB", 10, 30),
+            _part("in the device", 20, 10, "write 4 KiB", 15, 10),
+            _part("in the device", 50, 10, "read 4 KiB", 0, 10),
         ],
     ),
     Check(

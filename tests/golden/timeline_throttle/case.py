@@ -8,8 +8,8 @@ By hand, ms from 10 s, pages of 4 KiB, bdi 8:0; sleeps are as intended (no sched
   background work from 90 to 400, 1000 - 900 = 100 pages: a timer ended the sleeps in it, no arrow
   tid 13, sync, waits from 500 to 600; work that it queued at 510 is done from 520 to 590, 40 pages:
     one arrow, from the end of the work at 590 to the end of the wait at 600
-  limit 1000, setpoint 900 and dirty 950 pages are 4.1, 3.7 and 3.9 MB; 875 KiB/s are 0.90 MB/s, 8
-    pages 33 KB and 16 pages 66 KB
+  limit 1000, setpoint 900 and dirty 950 pages are 3.9, 3.5 and 3.7 MiB; 875 KiB/s are 0.85 MiB/s, 8
+    pages 32 KiB and 16 pages 64 KiB
   each call of balance_dirty_pages() has one pause and is as long; it comes first, for it is outside
   episodes: throttle from 100 to 250, for no gap is longer than 200 ms: 40 + 100 + 20 = 160 ms of
     two tasks; sync from 500 to 600
@@ -81,9 +81,9 @@ def _call(ms: int, tid: int, comm: str, length: int, dirtied: str) -> list[Expec
     """A call, and its only pause."""
     held = f"held for {length} ms by 1 pause, mostly: above setpoint"
     name = f"balance_dirty_pages {length} ms: above setpoint"
-    why = f"{dirtied} dirtied at 0.90 MB/s is {length} ms: 3.9 MB dirty > setpoint 3.7 MB"
+    why = f"{dirtied} dirtied at 0.85 MiB/s is {length} ms: 3.7 MiB dirty > setpoint 3.5 MiB"
     call = _wait(ms, tid, length, name, held, "call")
-    pause = _wait(ms, tid, length, _THROTTLE, f"{why}, limit 4.1 MB", "throttle")
+    pause = _wait(ms, tid, length, _THROTTLE, f"{why}, limit 3.9 MiB", "throttle")
     return [
         call | {"arg_slept_ns": length * MS, "arg_pauses_count": 1},
         pause | {"arg_comm": comm, "arg_pause_ns": length * MS, "arg_setpoint_bytes": 900 * 4096},
@@ -118,9 +118,9 @@ CHECKS = [
         " FROM tl_stall ORDER BY ts, dur DESC",
         ordered=True,
         rows=[
-            *_call(100, 11, "a/b|c", 40, "33 KB"),
-            *_call(150, 12, "dd", 100, "66 KB"),
-            *_call(200, 11, "a/b|c", 20, "33 KB"),
+            *_call(100, 11, "a/b|c", 40, "32 KiB"),
+            *_call(150, 12, "dd", 100, "64 KiB"),
+            *_call(200, 11, "a/b|c", 20, "32 KiB"),
             _wait(500, 13, 100, "sync", "the events do not tell why", "sync")
             | {"arg_comm": "sync"},
             _wait(600, 13, 0, "ended by work", "ended by work of the flusher", "end")
