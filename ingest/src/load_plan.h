@@ -15,13 +15,13 @@ struct LoadPlan {
 };
 
 // An object with one for each event, of which each member may be missing:
-//   {"writeback:balance_dirty_pages": {
+//   {"SYSTEM:NAME": {
 //      "previous": "tid",       column prev_seq: the seq of the row before, of the same
 //                               thread; "any": of any
 //      "group": "throttle",     that row may be of another event of the group
 //      "repeats": ["bdi"],      column repeats_count: how many rows before it, one after
 //                               the other, have the same values of these fields
-//      "context": {"writeback:global_dirty_state": ["nr_dirty"]},
+//      "context": {"SYSTEM:OTHER": ["nr_dirty"]},
 //                               and the same values of that event, the last of the
 //                               thread; without fields: it did not occur in between
 //      "indexes": [{"columns": ["tid", "pause"], "where": "pause > 0"}]}}

@@ -46,7 +46,8 @@ WITH
         '\/'
       ) AS place,
       a.flows,
-      q.op || CASE WHEN q.bytes > 0 THEN ' ' || size!(q.bytes) ELSE '' END AS op,
+      q.op
+        || CASE WHEN q.bytes > 0 THEN ' ' || size!(q.bytes) ELSE '' END AS op,
       q.tid,
       t.comm,
       q.rwbs,
