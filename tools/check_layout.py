@@ -28,14 +28,13 @@ from wbscope.library.library import load_library  # noqa: E402
 from wbscope.library.sqlfile import SqlFile, read_sql_file  # noqa: E402
 from wbscope.library.statements import Select, read_macros  # noqa: E402
 
-# Where numbers that convert units may stand; the reason beside each debt.
+# Where numbers that convert units may stand.
 UNIT_HOMES = {
     "sql/views/params.sql",
     "sql/views/warning.sql",
     "analyzers/wbscope/base/units.py",
     "analyzers/wbscope/measure/tool_units.py",  # of other tools' files, on reading
 }
-UNIT_DEBTS: dict[str, str] = {}
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 
 # The packages whose texts Python's users read, too: they name arguments, and cli/wording.py makes
@@ -174,17 +173,15 @@ def check_cpp(path: str, text: str) -> Iterator[Finding]:
 
 def check_python(path: str, text: str) -> Iterator[Finding]:
     may_print = path.startswith(("analyzers/wbscope/cli/", "analyzers/wbscope/render/"))
-    may_convert = path in UNIT_HOMES or path in UNIT_DEBTS
+    may_convert = path in UNIT_HOMES
     tree = ast.parse(text, path)
     yield from unread(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and not may_print and ast.unparse(node.func) in PRINTERS:
-            what = f"{ast.unparse(node.func)}() outside cli/ and render/"
-            yield node.lineno, what, "return what to print"
+            name = ast.unparse(node.func)
+            yield node.lineno, f"{name}() outside cli/ and render/", "return what to print"
         elif (
-            isinstance(node, ast.Constant)
-            and f"{node.value}".startswith("_")
-            and (node.value in views())
+            isinstance(node, ast.Constant) and str(node.value)[:1] == "_" and node.value in views()
         ):
             what = f"names {node.value}, which is private to a file of sql/"
             yield node.lineno, what, "say what it is for in its header"
@@ -307,11 +304,14 @@ def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
 def check_sql(path: str, text: str) -> Iterator[Finding]:
     objects = objects_of(text)
     names = list(objects)
+    if (lines := text.count("\n")) > MAX_SUBJECT_LINES:
+        yield lines, f"{lines} lines, wanted at most {MAX_SUBJECT_LINES}", "split it by subject"
     if path.startswith(SUBJECTS):
         yield from check_subject(text, names)
-    elif names != [Path(path).stem]:
+    elif names[:1] != [Path(path).stem] or not all(name.startswith("_") for name in names[1:]):
         what = f"defines {', '.join(names) or 'nothing'}"
-        yield 1, what, f"one file defines one object, {Path(path).stem}"
+        yield 1, what, f"one file defines one object, {Path(path).stem}, and its private steps"
+    yield from check_privates(text, names)
     for name, part in objects.items():
         yield from check_object(path, name, part, names)
 
@@ -321,15 +321,15 @@ def check_subject(text: str, names: list[str]) -> Iterator[Finding]:
     lines = text.splitlines()
     if not any(line.startswith("-- ") and "SPDX" not in line for line in lines[:2]):
         yield 1, "file does not say what it is about", "write a sentence below the first line"
-    if len(lines) > MAX_SUBJECT_LINES:
-        what = f"{len(lines)} lines, wanted at most {MAX_SUBJECT_LINES}"
-        yield len(lines), what, "split it where its first sentence splits"
-    privates = [name for name in names if name.startswith("_")]
-    if names != sorted(names, key=lambda name: name in privates):
+    if names != sorted(names, key=lambda name: name.startswith("_")):
         yield 1, "a public view stands below a private one", "put the public views first"
+
+
+def check_privates(text: str, names: list[str]) -> Iterator[Finding]:
     read = {need for part in objects_of(text).values() for need in Select(part).reads}
-    for name in privates:
-        if name not in read:
+    read.update(words for _, words in tags_of(text).get("warns", []))
+    for name in names:
+        if name.startswith("_") and name not in read:
             yield 1, f"nothing in this file reads {name}", "take it out, or make it public"
 
 
@@ -338,7 +338,7 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     for line, words in matches(code, NOT_NEUTRAL):
         yield line, f"{words!r} is not for every engine", "name columns; use plain SQL"
-    if path not in UNIT_HOMES and path not in UNIT_DEBTS:
+    if path not in UNIT_HOMES:
         for match in SQL_NUMBER.finditer(code):
             if int(match[1]) in UNIT_NUMBERS:
                 line = line_of(code, match.start())
@@ -351,11 +351,12 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     yield from check_reads(select, code, siblings)
     tags = tags_of(text)
     first = line_of(text, len(text) - len(text.lstrip()))
-    if path.startswith("sql/timelines/"):  # whose other columns are always the same
+    folder = "sql/views" if name.startswith("_") else path.rpartition("/")[0]  # it is a view
+    if folder == "sql/timelines":  # whose other columns are always the same
         yield from check_arguments(first, tags, code)
-    elif not path.startswith("sql/warnings/"):  # whose columns stand in their sentences
+    elif folder != "sql/warnings":  # whose columns stand in their sentences
         yield from check_columns(first, tags, select)
-    if path.startswith("sql/queries/"):
+    if folder == "sql/queries":
         if not re.search(r"\bORDER\s+BY\b", select.top):
             yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
         if not any(words for _, words in tags.get("read", [])):
@@ -488,10 +489,6 @@ def main() -> int:
     for path, what in check_levels():
         findings += 1
         print(f"{path}:1: {what}, wanted at most {MAX_LEVELS}; make steps between them private")
-    for path in UNIT_DEBTS:
-        if not (ROOT / path).is_file():
-            findings += 1
-            print(f"{path}:1: allowed debt is gone; take it out of UNIT_DEBTS")
     return 1 if findings else 0
 
 

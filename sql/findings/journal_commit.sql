@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+
 -- @finding   journal_commit
 -- @title     Tasks wait for the journal to commit
 -- @summary   Tasks waited in fsync, in write or in a system call that was not
@@ -117,7 +118,7 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_journal_basis AS j
-CROSS JOIN wb_sync_asked AS y
+CROSS JOIN _sync_asked AS y
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN wb_data_journal AS x ON x.bdi = t.bdi
@@ -125,3 +126,30 @@ LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;
+
+-- @view     _sync_asked
+-- @summary  Whether anybody called sync, fsync or the like, as far as all of
+--   these calls were recorded.
+-- @grain    one row
+-- @optional syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
+-- @column   is_asked INTEGER 1: somebody did; 0: nobody; NULL = not recorded
+-- @source   fs/sync.c; a write to a file that is open with O_SYNC calls the
+--   file system's fsync
+CREATE VIEW _sync_asked AS
+SELECT
+  CASE
+    WHEN EXISTS (SELECT 1 FROM raw_sys_enter_fsync)
+      OR EXISTS (SELECT 1 FROM raw_sys_enter_fdatasync)
+      OR EXISTS (SELECT 1 FROM raw_sys_enter_sync)
+      OR EXISTS (SELECT 1 FROM raw_sys_enter_syncfs)
+      OR EXISTS (SELECT 1 FROM raw_sys_enter_sync_file_range)
+      OR EXISTS (SELECT 1 FROM raw_sys_enter_msync)
+      OR EXISTS (SELECT 1 FROM raw_ext4_sync_file_enter) THEN 1
+    WHEN count(DISTINCT r.event) = 6 THEN 0
+  END AS is_asked
+FROM raw_event_format AS r
+WHERE r.event IN (
+  'syscalls:sys_enter_fsync', 'syscalls:sys_enter_fdatasync',
+  'syscalls:sys_enter_sync', 'syscalls:sys_enter_syncfs',
+  'syscalls:sys_enter_msync', 'ext4:ext4_sync_file_enter'
+);

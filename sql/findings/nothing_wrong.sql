@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+
 -- @finding   nothing_wrong
 -- @title     Nothing is wrong
 -- @summary   No other finding is more than a note. The rule always has a row,
@@ -54,7 +55,7 @@
 -- @column    asleep_bdi TEXT that device; NULL = not known
 -- @column    asleep_ratio REAL share of its life
 -- @column    life_ns INTEGER how long it was seen
--- @column    stuck TEXT what stood still (wb_standstill); NULL = nothing
+-- @column    stuck TEXT what stood still (_standstill); NULL = nothing
 -- @column    resource TEXT I/O or memory, which tasks waited for by PSI, where
 --   sleeps were not recorded; NULL = hardly, or not recorded
 -- @column    disk TEXT that was busy nearly all the time, where neither sleeps
@@ -138,7 +139,7 @@ WITH
   ),
   still AS (
     SELECT s.what
-    FROM wb_standstill AS s
+    FROM _standstill AS s
     ORDER BY s.kind
     LIMIT 1
   ),
@@ -305,3 +306,47 @@ CROSS JOIN length AS l
 CROSS JOIN judged AS j
 CROSS JOIN wb_params AS p
 ORDER BY cost_task_ns;
+
+-- @view     _standstill
+-- @summary  What stood still for two seconds or more, though it may be of no
+--   consequence: requests of a device, kernel threads that were blocked, and,
+--   for a second or more, all writing of pages though there was much to write.
+-- @grain    kind; order kind
+-- @key      kind
+-- @optional block:block_rq_issue, block:block_rq_complete, sched:sched_switch,
+--   writeback:global_dirty_state
+-- @column   kind TEXT device, pages or thread
+-- @column   what TEXT in words, the longest
+-- @column   dur INTEGER how long
+-- @materialize
+CREATE VIEW _standstill AS
+SELECT
+  'device' AS kind,
+  s.device || ' had a request for seconds and completed nothing meanwhile'
+    AS what,
+  max(s.silent_ns) AS dur
+FROM wb_silence AS s
+CROSS JOIN wb_bounds AS b
+WHERE s.to_ts > b.start_ts AND s.from_ts < b.end_ts
+GROUP BY b.start_ts
+UNION ALL
+SELECT
+  'thread',
+  t.comm || ' ' || t.tid || ' was blocked for seconds',
+  max(s.end_ts - s.ts)
+FROM wb_blocked AS s
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_bounds AS b
+JOIN wb_task AS t ON t.tid = s.tid
+JOIN wb_kernel_task AS k ON k.task_id = t.task_id
+WHERE s.end_ts - s.ts >= v.little_most_ns
+  AND s.ts < b.end_ts
+  AND s.end_ts > b.start_ts
+GROUP BY b.start_ts
+UNION ALL
+SELECT
+  'pages',
+  'nothing was written for a second or more though there was much to write',
+  max(d.dur)
+FROM wb_dirty_still AS d
+HAVING count(*) > 0;

@@ -84,7 +84,7 @@ WITH
       w.dirtied_basis,
       w.coverage_ratio,
       NULL
-    FROM wb_window_rate AS w
+    FROM _window_rate AS w
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR w.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR w.cgroup_ino = p.cgroup_ino)
@@ -133,3 +133,75 @@ SELECT
 FROM listed AS l
 GROUP BY l.window_start_ns, l.bdi, l.cgroup_ino
 ORDER BY l.window_start_ns, l.bdi, l.cgroup_ino;
+
+-- @view     _window_rate
+-- @summary  How fast each throttled task dirtied pages of each wb in each
+--   window in which it dirtied or slept; empty unless windows are asked for
+--   (wb_params.by_window). A sleep is taken as starting at its event.
+-- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
+--   cgroup_ino, tid
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, sched:sched_switch
+-- @column   rate_bytes_per_s REAL over the part of the window in the trace
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task
+--   only slept
+CREATE VIEW _window_rate AS
+WITH
+  touched AS (
+    SELECT w.window_index, t.bdi, t.cgroup_ino, t.task_id, 0.0 AS bytes
+    FROM wb_params AS p
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_throttle_pause AS t
+    CROSS JOIN wb_window AS w
+    WHERE p.by_window = 1
+      AND t.slept_ns > 0
+      AND t.ts < b.end_ts
+      AND t.ts + t.slept_ns > b.start_ts
+      AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
+      AND w.window_index <= (t.ts + t.slept_ns - 1 - b.start_ts) / p.window_ns
+    UNION ALL
+    SELECT d.window_index, d.bdi, d.cgroup_ino, d.task_id, d.dirtied_bytes
+    FROM wb_params AS p
+    CROSS JOIN wb_dirtied_part AS d
+    WHERE p.by_window = 1
+  ),
+  cell AS (
+    SELECT
+      t.window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.task_id,
+      sum(t.bytes) AS bytes
+    FROM touched AS t
+    GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
+  ),
+  -- The last window may be longer than what is left of the trace.
+  covered AS (
+    SELECT
+      w.window_index,
+      w.window_start_ns,
+      min(w.window_end_ns, b.end_ts, b.last_ts + 1) - w.window_start_ns
+        AS covered_ns
+    FROM wb_window AS w
+    CROSS JOIN wb_bounds AS b
+  )
+SELECT
+  w.window_start_ns,
+  c.bdi,
+  c.cgroup_ino,
+  k.tid,
+  k.comm,
+  c.task_id,
+  1.0 * u.second_ns * c.bytes / w.covered_ns AS rate_bytes_per_s,
+  d.basis AS dirtied_basis,
+  d.coverage_ratio
+FROM cell AS c
+CROSS JOIN wb_units AS u
+JOIN covered AS w ON w.window_index = c.window_index
+JOIN wb_task AS k ON k.task_id = c.task_id
+-- A task that only sleeps on in the time of interest is not in it.
+LEFT JOIN wb_task_dirtied AS d
+  ON d.task_id = c.task_id
+  AND d.bdi = c.bdi
+  AND coalesce(d.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+WHERE coalesce(d.is_incidental, 0) = 0;

@@ -75,7 +75,7 @@ WITH
       sum(t.told_ns) OVER (rates ROWS UNBOUNDED PRECEDING) AS so_far_ns,
       sum(t.told_ns) OVER (PARTITION BY t.task_id, t.bdi, t.cgroup_ino)
         AS all_ns
-    FROM wb_told_rate AS t
+    FROM _told_rate AS t
     WINDOW rates AS (
       PARTITION BY t.task_id, t.bdi, t.cgroup_ino ORDER BY t.rate, t.is_late
     )
@@ -208,3 +208,98 @@ FROM judged AS c
 CROSS JOIN wb_params AS p
 WHERE p.comm_glob IS NULL OR c.comm GLOB p.comm_glob
 ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;
+
+-- @view     _told_rate
+-- @summary  How long each throttled task was told which rate. What an event
+--   told holds until the task's next one, which says whether the task was late.
+-- @grain    task under a name, bdi, cgroup, is_late, rate; order task_id, bdi,
+--   cgroup_ino, rate, is_late
+-- @events   writeback:balance_dirty_pages
+-- @column   is_late INTEGER 1: the pause of the next event was below 0, so no
+--   pause was due
+-- @column   rate INTEGER KiB/s, task_ratelimit
+-- @column   told_ns REAL how long
+-- @column   events_count INTEGER events that told it
+-- @materialize
+-- @cost     730
+CREATE VIEW _told_rate AS
+WITH
+  shared AS (
+    SELECT a.task_id, count(*) AS wbs_count
+    FROM wb_throttle_total AS a
+    GROUP BY a.task_id
+  ),
+  single AS MATERIALIZED (
+    -- Most tasks dirty pages of one wb, and have one name. A pid has 22 bits.
+    SELECT t.tid, t.task_id
+    FROM wb_task AS t
+    JOIN shared AS s ON s.task_id = t.task_id AND s.wbs_count = 1
+    WHERE t.tid BETWEEN 0 AND 4194303
+      AND (SELECT count(*) FROM wb_task AS o WHERE o.tid = t.tid) = 1
+  ),
+  -- Grouped by one number, for SQLite sorts whole numbers fastest: the thread,
+  -- whether it was late, and the rate in 40 bits (a petabyte/s and more). With
+  -- LIMIT -1, which is none, it sorts no more than these two. min() and max()
+  -- take longer than a look, and rates are as they should be.
+  told AS (
+    SELECT
+      (n.tid * 2 + coalesce(n.pause < 0, 0)) * (1 << 40)
+        + CASE WHEN r.task_ratelimit BETWEEN 0 AND 1099511627775
+          THEN r.task_ratelimit
+          ELSE min(max(r.task_ratelimit, 0), 1099511627775)
+        END AS told,
+      n.ts - r.ts AS told_ns
+    FROM wb_throttle_bounds AS b
+    CROSS JOIN raw_balance_dirty_pages AS n
+      ON n.seq > b.start_seq AND n.seq < b.end_seq
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE +n.prev_seq >= b.start_seq
+      AND +n.tid IN (SELECT s.tid FROM single AS s)
+    LIMIT -1
+  ),
+  alone AS (
+    SELECT t.told, total(t.told_ns) AS told_ns, count(*) AS events_count
+    FROM told AS t
+    GROUP BY t.told
+  ),
+  several AS (
+    SELECT
+      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * (1 << 40)
+        + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
+      r.bdi,
+      coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+      total(n.ts - r.ts) AS told_ns,
+      count(*) AS events_count
+    FROM wb_task AS t
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      -- Not from or to an event of another task with the same tid.
+      AND n.prev_seq >= t.from_seq
+      AND +n.seq < t.until_seq
+      AND t.task_id NOT IN (SELECT s.task_id FROM single AS s)
+    GROUP BY 1, 2, 3
+  )
+SELECT
+  s.task_id,
+  a.bdi,
+  a.cgroup_ino,
+  o.told / (1 << 40) % 2 AS is_late,
+  o.told % (1 << 40) AS rate,
+  o.told_ns,
+  o.events_count
+FROM alone AS o
+JOIN single AS s ON s.tid = o.told / (1 << 41)
+JOIN wb_throttle_total AS a ON a.task_id = s.task_id
+UNION ALL
+SELECT
+  o.told / (1 << 41),
+  o.bdi,
+  o.cgroup_ino,
+  o.told / (1 << 40) % 2,
+  o.told % (1 << 40),
+  o.told_ns,
+  o.events_count
+FROM several AS o;

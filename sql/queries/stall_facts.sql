@@ -97,16 +97,16 @@ WITH
       1 AS requests,
       NULL AS wait_id,
       NULL AS sign
-    FROM wb_bdi_done AS d
+    FROM _bdi_done AS d
     WHERE d.op = 'write'
     UNION ALL
     SELECT c.bdi, c.ts, 0, 0, 0, c.wait_id, -1
     FROM chosen AS c
-    WHERE c.bdi IN (SELECT d.bdi FROM wb_bdi_done AS d)
+    WHERE c.bdi IN (SELECT d.bdi FROM _bdi_done AS d)
     UNION ALL
     SELECT c.bdi, c.end_ts, 2, 0, 0, c.wait_id, 1
     FROM chosen AS c
-    WHERE c.bdi IN (SELECT d.bdi FROM wb_bdi_done AS d)
+    WHERE c.bdi IN (SELECT d.bdi FROM _bdi_done AS d)
   ),
   summed AS (
     SELECT
@@ -175,3 +175,17 @@ LEFT JOIN wb_work AS w
     LIMIT 1
   )
 ORDER BY c.dur DESC, c.wait_id;
+
+-- @view     _bdi_done
+-- @summary  Completed block requests of each disk, and once more under each bdi
+--   that lies on it (wb_stack): not to be summed over devices.
+-- @grain    completion and bdi; order ts
+-- @events   block:block_rq_complete
+-- @column   bdi TEXT the disk, or what lies on it
+CREATE VIEW _bdi_done AS
+SELECT d.ts, d.device AS bdi, d.op, d.bytes
+FROM wb_block_done AS d
+UNION ALL
+SELECT d.ts, k.bdi, d.op, d.bytes
+FROM wb_stack AS k
+CROSS JOIN wb_block_done AS d ON d.device = k.disk;

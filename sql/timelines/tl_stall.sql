@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+
 -- @timeline tl_stall
 -- @title    Waits on the threads
 -- @order    22
@@ -81,7 +82,7 @@ WITH
         WHEN c.call_ns >= 1e9 THEN printf('%.2f s', c.call_ns / 1e9)
         ELSE printf('%d ms', round(c.call_ns / 1e6))
       END AS length
-    FROM wb_throttle_call AS c
+    FROM _throttle_call AS c
   ),
   called AS (
     SELECT
@@ -248,3 +249,107 @@ LEFT JOIN wb_stall AS s ON s.wait_id = c.wait_id
 LEFT JOIN wb_stall_why AS y ON y.wait_id = c.wait_id
 LEFT JOIN wb_loss AS l ON l.wait_id = c.wait_id
 ORDER BY c.ts, c.dur DESC, c.depth;
+
+-- @view     _throttle_call
+-- @summary  Calls of balance_dirty_pages() that slept: how long each held its
+--   task up, all its pauses together.
+-- @grain    call; order tid, ts
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of its last event
+-- @column   ts INTEGER ns, start
+-- @column   end_ts INTEGER ns, end
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cause TEXT of its longest sleep, as in wb_throttle_cause
+-- @column   worst_seq INTEGER of the event before its longest sleep
+-- @column   call_ns INTEGER as in wb_throttle
+-- @column   slept_ns INTEGER all sleeps
+-- @column   pauses_count INTEGER sleeps
+-- @source   mm/page-writeback.c balance_dirty_pages()
+-- @materialize
+-- @cost     160
+CREATE VIEW _throttle_call AS
+WITH
+  -- Most calls have one event.
+  single AS (
+    SELECT
+      c.seq,
+      min(c.ts, c.sleep_ts) AS first_ts,
+      c.paused_ns,
+      c.sleep_ts + c.slept_ns AS end_ts,
+      c.tid,
+      c.task_id,
+      c.bdi,
+      c.call_ns,
+      c.slept_ns,
+      1 AS pauses_count,
+      c.seq AS worst_seq
+    FROM wb_throttle_cost AS c
+    WHERE c.is_first = 1 AND c.is_last = 1 AND c.slept_ns > 0
+  ),
+  numbered AS (
+    SELECT
+      c.*,
+      sum(c.is_first) OVER (
+        PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
+      ) AS call
+    FROM wb_throttle_cost AS c
+    WHERE c.is_first = 0 OR c.is_last = 0
+  ),
+  ranked AS (
+    SELECT
+      n.*,
+      row_number() OVER (
+        PARTITION BY n.tid, n.call ORDER BY n.slept_ns DESC, n.seq
+      ) AS place
+    FROM numbered AS n
+  ),
+  several AS (
+    SELECT
+      max(r.seq) AS seq,
+      min(min(r.ts, r.sleep_ts)) AS first_ts,
+      max(CASE WHEN r.is_first = 1 THEN r.paused_ns END) AS paused_ns,
+      max(CASE WHEN r.slept_ns > 0 THEN r.sleep_ts + r.slept_ns END) AS end_ts,
+      r.tid,
+      max(r.task_id) AS task_id,
+      max(r.bdi) AS bdi,
+      max(r.call_ns) AS call_ns,
+      sum(r.slept_ns) AS slept_ns,
+      sum(CASE WHEN r.slept_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
+      max(CASE WHEN r.place = 1 THEN r.seq END) AS worst_seq
+    FROM ranked AS r
+    GROUP BY r.tid, r.call
+    HAVING sum(r.slept_ns) > 0
+  ),
+  call AS (
+    SELECT s.* FROM single AS s
+    UNION ALL
+    SELECT s.* FROM several AS s
+  ),
+  placed AS (
+    SELECT
+      c.*,
+      -- What it took before its first event is in whole jiffies, begun ones
+      -- too: it is at least one less.
+      c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
+      lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
+    FROM call AS c
+    CROSS JOIN wb_hz AS h
+  )
+SELECT
+  p.seq,
+  -- Not call_ns before its end, which is in jiffies, too: that may be before
+  -- the system call that it is in.
+  max(p.begin_ts, coalesce(p.before_ts, p.begin_ts)) AS ts,
+  p.end_ts,
+  p.tid,
+  p.task_id,
+  p.bdi,
+  coalesce(k.cause, 'unknown') AS cause,
+  p.worst_seq,
+  coalesce(p.call_ns, p.end_ts - p.first_ts) AS call_ns,
+  p.slept_ns,
+  p.pauses_count
+FROM placed AS p
+LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;

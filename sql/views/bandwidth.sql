@@ -234,7 +234,7 @@ WITH
   -- Of each byte that is written to it, disks of a mirror write two.
   copied AS (
     SELECT w.bdi, 1.0 * w.bytes / k.bytes AS own_ratio
-    FROM wb_bdi_written AS w
+    FROM _bdi_written AS w
     CROSS JOIN wb_rule AS v
     JOIN known AS k ON k.bdi = w.bdi AND k.grade IN (4, 5)
     -- The chunks of its flusher are a part of it.
@@ -247,7 +247,7 @@ WITH
       w.bytes,
       w.is_main,
       max(k.bytes) AS disk_bytes
-    FROM wb_bdi_written AS w
+    FROM _bdi_written AS w
     CROSS JOIN wb_rule AS v
     JOIN known AS k ON k.bdi = w.bdi AND k.grade < 6
     WHERE NOT EXISTS (SELECT 1 FROM raw_lost_events) OR k.grade IN (0, 3, 5)
@@ -373,64 +373,7 @@ CROSS JOIN wb_units AS u
 LEFT JOIN fewer AS h ON h.bdi = b.bdi
 LEFT JOIN copied AS m ON m.bdi = b.bdi AND b.grade IN (4, 5)
 LEFT JOIN _rate_change AS c ON c.bdi = b.bdi
-LEFT JOIN wb_bdi_written AS w ON w.bdi = b.bdi AND w.is_whole = 1;
-
--- @view     wb_bdi_written
--- @shared
--- @summary  Pages that were written for each bdi in the run: by its statistics
---   in debugfs, of the files before and after the trace too; without them the
---   chunks of its flusher, which are a part of it, and need not have ended.
--- @grain    bdi; order bdi
--- @optional writeback:writeback_start, writeback:writeback_written
--- @column   bdi TEXT backing device
--- @column   bytes INTEGER of the pages
--- @column   is_main INTEGER 1: nearly all pages were written for this one
--- @column   is_whole INTEGER 1: the statistics tell it
--- @source   mm/backing-dev.c bdi_debug_stats_show()
--- @materialize
-CREATE VIEW wb_bdi_written AS
-WITH
-  gained AS (
-    SELECT
-      s.object AS bdi,
-      (
-        (s.value - lag(s.value) OVER bdi + u.long_half) & u.long_mask
-      ) - u.long_half AS kib,
-      u.kib_bytes
-    FROM raw_sample AS s
-    CROSS JOIN wb_units AS u
-    WHERE s.source = 'bdi' AND s.name = 'BdiWritten'
-    WINDOW bdi AS (
-      PARTITION BY s.object
-      ORDER BY
-        CASE s.sample WHEN 'before' THEN 0 WHEN 'after' THEN 2 ELSE 1 END, s.ts
-    )
-  ),
-  -- Where it went back another device has the name.
-  counted AS (
-    SELECT g.bdi, sum(max(g.kib, 0)) * g.kib_bytes AS bytes
-    FROM gained AS g
-    GROUP BY g.bdi, g.kib_bytes
-  ),
-  told AS (
-    SELECT c.bdi, c.bytes, 1 AS is_whole
-    FROM counted AS c
-    UNION ALL
-    SELECT f.bdi, sum(f.pages_count) * u.page_bytes, 0
-    FROM wb_flushed AS f
-    CROSS JOIN wb_units AS u
-    WHERE NOT EXISTS (SELECT 1 FROM counted)
-    GROUP BY f.bdi, u.page_bytes
-  )
-SELECT
-  t.bdi,
-  t.bytes,
-  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main,
-  t.is_whole
-FROM told AS t
-CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u
-WHERE t.bytes >= v.few_pages_count * u.page_bytes;
+LEFT JOIN _bdi_written AS w ON w.bdi = b.bdi AND w.is_whole = 1;
 
 -- @view     wb_disk_unknown
 -- @shared
@@ -494,6 +437,62 @@ WHERE n.disks_count > 0
     SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
   )
   AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);
+
+-- @view     _bdi_written
+-- @summary  Pages that were written for each bdi in the run: by its statistics
+--   in debugfs, of the files before and after the trace too; without them the
+--   chunks of its flusher, which are a part of it, and need not have ended.
+-- @grain    bdi; order bdi
+-- @optional writeback:writeback_start, writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   bytes INTEGER of the pages
+-- @column   is_main INTEGER 1: nearly all pages were written for this one
+-- @column   is_whole INTEGER 1: the statistics tell it
+-- @source   mm/backing-dev.c bdi_debug_stats_show()
+-- @materialize
+CREATE VIEW _bdi_written AS
+WITH
+  gained AS (
+    SELECT
+      s.object AS bdi,
+      (
+        (s.value - lag(s.value) OVER bdi + u.long_half) & u.long_mask
+      ) - u.long_half AS kib,
+      u.kib_bytes
+    FROM raw_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.source = 'bdi' AND s.name = 'BdiWritten'
+    WINDOW bdi AS (
+      PARTITION BY s.object
+      ORDER BY
+        CASE s.sample WHEN 'before' THEN 0 WHEN 'after' THEN 2 ELSE 1 END, s.ts
+    )
+  ),
+  -- Where it went back another device has the name.
+  counted AS (
+    SELECT g.bdi, sum(max(g.kib, 0)) * g.kib_bytes AS bytes
+    FROM gained AS g
+    GROUP BY g.bdi, g.kib_bytes
+  ),
+  told AS (
+    SELECT c.bdi, c.bytes, 1 AS is_whole
+    FROM counted AS c
+    UNION ALL
+    SELECT f.bdi, sum(f.pages_count) * u.page_bytes, 0
+    FROM wb_flushed AS f
+    CROSS JOIN wb_units AS u
+    WHERE NOT EXISTS (SELECT 1 FROM counted)
+    GROUP BY f.bdi, u.page_bytes
+  )
+SELECT
+  t.bdi,
+  t.bytes,
+  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main,
+  t.is_whole
+FROM told AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 
 -- @view     _rate_change
 -- @summary  When the rate at which a device writes while it is busy changed for

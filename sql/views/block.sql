@@ -103,57 +103,6 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
--- @view     wb_block_before
--- @shared
--- @summary  Requests that devices had when the trace began: completions whose
---   issue was not recorded, and is not lost. Parts of a request begin where one
---   was issued. Where a device has too many, its issues were filtered.
--- @grain    device, op; order device, op
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   device TEXT major:minor
--- @column   op TEXT as in wb_block_done
--- @column   to_ts INTEGER ns, end of the last
--- @column   bytes INTEGER of them
--- @materialize
-CREATE VIEW wb_block_before AS
-WITH
-  unmatched AS MATERIALIZED (
-    SELECT
-      c.seq, c.ts, c.dev_major, c.dev_minor, c.sector, c.op, c.nr_sector
-    FROM raw_block_rq_complete AS c
-    WHERE c.nr_sector > 0
-      AND c.seq NOT IN (
-        SELECT r.end_seq FROM wb_block_request AS r
-        WHERE r.end_seq IS NOT NULL
-      )
-      AND EXISTS (SELECT 1 FROM raw_block_rq_issue)
-      AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
-  ),
-  begun AS (
-    SELECT
-      device!(u) AS device,
-      u.op,
-      u.ts,
-      u.nr_sector,
-      count(*) OVER (PARTITION BY u.dev_major, u.dev_minor) AS requests_count
-    FROM unmatched AS u
-    LEFT JOIN raw_block_rq_issue AS i
-      ON i.sector = u.sector
-      AND i.dev_major = u.dev_major
-      AND i.dev_minor = u.dev_minor
-      AND i.seq < u.seq
-    WHERE i.seq IS NULL
-  )
-SELECT
-  b.device,
-  b.op,
-  max(b.ts) AS to_ts,
-  sum(b.nr_sector) * o.sector_bytes AS bytes
-FROM begun AS b
-CROSS JOIN wb_units AS o
-WHERE b.requests_count <= (SELECT v.begun_most_count FROM wb_rule AS v)
-GROUP BY b.device, b.op, o.sector_bytes;
-
 -- @view     wb_block_busy
 -- @shared
 -- @summary  Stretches of time in which a device had a request, given to the
@@ -174,7 +123,7 @@ WITH
     WHERE r.is_known = 1
     UNION ALL
     SELECT f.device, -1, b.first_ts, f.to_ts
-    FROM wb_block_before AS f
+    FROM _block_before AS f
     CROSS JOIN wb_bounds AS b
   ),
   reached AS (
@@ -221,7 +170,7 @@ WITH
       AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
     UNION ALL
     SELECT f.device, b.first_ts, f.to_ts, f.bytes
-    FROM wb_block_before AS f
+    FROM _block_before AS f
     CROSS JOIN wb_bounds AS b
   ),
   done AS (
@@ -318,21 +267,6 @@ WHERE d.device IS NOT NULL
     AND g.disk NOT GLOB 'dm-*'
     AND g.disk NOT GLOB 'md[0-9]*'
   );
-
--- @view     wb_bdi_done
--- @shared
--- @summary  Completed block requests of each disk, and once more under each bdi
---   that lies on it (wb_stack): not to be summed over devices.
--- @grain    completion and bdi; order ts
--- @events   block:block_rq_complete
--- @column   bdi TEXT the disk, or what lies on it
-CREATE VIEW wb_bdi_done AS
-SELECT d.ts, d.device AS bdi, d.op, d.bytes
-FROM wb_block_done AS d
-UNION ALL
-SELECT d.ts, k.bdi, d.op, d.bytes
-FROM wb_stack AS k
-CROSS JOIN wb_block_done AS d ON d.device = k.disk;
 
 -- @view     wb_wait_request
 -- @shared
@@ -621,7 +555,7 @@ WITH
       )
     UNION ALL
     SELECT s.resource, f.device, b.first_ts, f.to_ts
-    FROM wb_block_before AS f
+    FROM _block_before AS f
     CROSS JOIN wb_bounds AS b
     JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
       ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
@@ -748,3 +682,53 @@ SELECT
     ROWS UNBOUNDED PRECEDING
   ) - (t.to_ts - t.from_ts) AS before_ns
 FROM told AS t;
+
+-- @view     _block_before
+-- @summary  Requests that devices had when the trace began: completions whose
+--   issue was not recorded, and is not lost. Parts of a request begin where one
+--   was issued. Where a device has too many, its issues were filtered.
+-- @grain    device, op; order device, op
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   op TEXT as in wb_block_done
+-- @column   to_ts INTEGER ns, end of the last
+-- @column   bytes INTEGER of them
+-- @materialize
+CREATE VIEW _block_before AS
+WITH
+  unmatched AS MATERIALIZED (
+    SELECT
+      c.seq, c.ts, c.dev_major, c.dev_minor, c.sector, c.op, c.nr_sector
+    FROM raw_block_rq_complete AS c
+    WHERE c.nr_sector > 0
+      AND c.seq NOT IN (
+        SELECT r.end_seq FROM wb_block_request AS r
+        WHERE r.end_seq IS NOT NULL
+      )
+      AND EXISTS (SELECT 1 FROM raw_block_rq_issue)
+      AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
+  ),
+  begun AS (
+    SELECT
+      device!(u) AS device,
+      u.op,
+      u.ts,
+      u.nr_sector,
+      count(*) OVER (PARTITION BY u.dev_major, u.dev_minor) AS requests_count
+    FROM unmatched AS u
+    LEFT JOIN raw_block_rq_issue AS i
+      ON i.sector = u.sector
+      AND i.dev_major = u.dev_major
+      AND i.dev_minor = u.dev_minor
+      AND i.seq < u.seq
+    WHERE i.seq IS NULL
+  )
+SELECT
+  b.device,
+  b.op,
+  max(b.ts) AS to_ts,
+  sum(b.nr_sector) * o.sector_bytes AS bytes
+FROM begun AS b
+CROSS JOIN wb_units AS o
+WHERE b.requests_count <= (SELECT v.begun_most_count FROM wb_rule AS v)
+GROUP BY b.device, b.op, o.sector_bytes;

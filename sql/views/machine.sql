@@ -2,20 +2,6 @@
 -- What the recorder noted of the machine: settings, devices, swap. Without
 -- these files the views have no rows.
 
--- @view     wb_setting
--- @shared
--- @summary  Values of /proc/sys/vm when the recording began.
--- @grain    setting; order name
--- @key      name
--- @column   value INTEGER the number that its value begins with
--- @source   Documentation/admin-guide/sysctl/vm.rst
--- @materialize
-CREATE VIEW wb_setting AS
-SELECT s.name, s.number AS value
-FROM raw_sysctl AS s
-WHERE s.name GLOB 'vm.*' AND s.number >= 0
-GROUP BY s.name;
-
 -- @view     wb_device
 -- @shared
 -- @summary  What backing devices are called: name and first mount point. A disk
@@ -296,7 +282,7 @@ SELECT
     * (u.kib_bytes * u.kib_bytes) AS most_bytes,
   i.value * u.kib_bytes AS memory_bytes
 FROM wb_units AS u
-LEFT JOIN wb_setting AS s ON 1 = 1
+LEFT JOIN _setting AS s ON 1 = 1
 LEFT JOIN raw_meminfo AS i
   ON i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
 GROUP BY u.kib_bytes, u.page_bytes;
@@ -613,6 +599,19 @@ LEFT JOIN found AS f ON f.path = a.path AND f.place = 1
 WHERE a.path GLOB '/dev/*'
 UNION ALL
 SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
+
+-- @view     _setting
+-- @summary  Values of /proc/sys/vm when the recording began.
+-- @grain    setting; order name
+-- @key      name
+-- @column   value INTEGER the number that its value begins with
+-- @source   Documentation/admin-guide/sysctl/vm.rst
+-- @materialize
+CREATE VIEW _setting AS
+SELECT s.name, s.number AS value
+FROM raw_sysctl AS s
+WHERE s.name GLOB 'vm.*' AND s.number >= 0
+GROUP BY s.name;
 
 -- @view     _mount
 -- @summary  What was mounted on block devices.

@@ -44,31 +44,3 @@ FROM inside AS i
 LEFT JOIN calls AS c
   ON c.wait_id = i.call_id AND (c.wait_id = i.wait_id OR c.end_ts > i.ts)
 LEFT JOIN wb_failed_sync AS f ON f.tid = c.tid AND f.end_ts = c.end_ts;
-
--- @view     wb_sync_asked
--- @shared
--- @summary  Whether anybody called sync, fsync or the like, as far as all of
---   these calls were recorded.
--- @grain    one row
--- @optional syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
--- @column   is_asked INTEGER 1: somebody did; 0: nobody; NULL = not recorded
--- @source   fs/sync.c; a write to a file that is open with O_SYNC calls the
---   file system's fsync
-CREATE VIEW wb_sync_asked AS
-SELECT
-  CASE
-    WHEN EXISTS (SELECT 1 FROM raw_sys_enter_fsync)
-      OR EXISTS (SELECT 1 FROM raw_sys_enter_fdatasync)
-      OR EXISTS (SELECT 1 FROM raw_sys_enter_sync)
-      OR EXISTS (SELECT 1 FROM raw_sys_enter_syncfs)
-      OR EXISTS (SELECT 1 FROM raw_sys_enter_sync_file_range)
-      OR EXISTS (SELECT 1 FROM raw_sys_enter_msync)
-      OR EXISTS (SELECT 1 FROM raw_ext4_sync_file_enter) THEN 1
-    WHEN count(DISTINCT r.event) = 6 THEN 0
-  END AS is_asked
-FROM raw_event_format AS r
-WHERE r.event IN (
-  'syscalls:sys_enter_fsync', 'syscalls:sys_enter_fdatasync',
-  'syscalls:sys_enter_sync', 'syscalls:sys_enter_syncfs',
-  'syscalls:sys_enter_msync', 'ext4:ext4_sync_file_enter'
-);

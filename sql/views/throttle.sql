@@ -250,7 +250,7 @@ WITH
       NULL AS recorded_setpoint,
       NULL AS state_seq
     FROM raw_balance_dirty_pages AS b
-    WHERE b.tid IN (SELECT m.tid FROM wb_throttle_member AS m)
+    WHERE b.tid IN (SELECT m.tid FROM _throttle_member AS m)
     UNION ALL
     SELECT
       g.tid,
@@ -261,9 +261,9 @@ WITH
       g.recorded_setpoint,
       g.seq
     -- Nothing is read where there is none.
-    FROM (SELECT 1 FROM wb_throttle_member LIMIT 1) AS o
+    FROM (SELECT 1 FROM _throttle_member LIMIT 1) AS o
     CROSS JOIN wb_dirty_sample AS g
-    WHERE g.tid IN (SELECT m.tid FROM wb_throttle_member AS m)
+    WHERE g.tid IN (SELECT m.tid FROM _throttle_member AS m)
   ),
   paired AS (
     SELECT
@@ -684,3 +684,53 @@ WITH
 SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
 FROM candidate AS c
 WHERE c.place = 1;
+
+-- @view     _throttle_member
+-- @summary  Tasks that dirtied pages of a memory cgroup other than the root.
+-- @grain    task; order tid
+-- @key      tid
+-- @events   writeback:balance_dirty_pages
+-- @column   tid INTEGER thread
+-- @materialize
+CREATE VIEW _throttle_member AS
+WITH
+  -- Most tasks write to one wb: the index of ingest tells which that is, by the
+  -- first and the last of a task's events in its order.
+  ends AS MATERIALIZED (
+    SELECT
+      e.tid,
+      (
+        SELECT b.seq
+        FROM raw_balance_dirty_pages AS b
+        WHERE b.tid = e.tid
+        ORDER BY b.tid, b.bdi, b.cgroup_ino
+        LIMIT 1
+      ) AS low_seq,
+      (
+        SELECT b.seq
+        FROM raw_balance_dirty_pages AS b
+        WHERE b.tid = e.tid
+        ORDER BY b.tid DESC, b.bdi DESC, b.cgroup_ino DESC
+        LIMIT 1
+      ) AS high_seq
+    FROM raw_event_task AS e
+    WHERE substr(e.event, instr(e.event, ':') + 1) = 'balance_dirty_pages'
+  )
+SELECT e.tid
+FROM ends AS e
+CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = e.low_seq
+CROSS JOIN raw_balance_dirty_pages AS h ON h.seq = e.high_seq
+WHERE l.cgroup_ino > 1
+  OR h.cgroup_ino > 1
+  OR (
+    l.bdi <> h.bdi
+    AND EXISTS (
+      SELECT 1
+      FROM raw_balance_dirty_pages AS b
+      WHERE b.tid = e.tid AND b.cgroup_ino > 1
+    )
+  )
+UNION
+SELECT b.tid
+FROM raw_balance_dirty_pages AS b
+WHERE b.cgroup_path <> '/';

@@ -192,181 +192,6 @@ SELECT
   t.wb_setpoint_bytes
 FROM told AS t;
 
--- @view     wb_throttle_call
--- @shared
--- @summary  Calls of balance_dirty_pages() that slept: how long each held its
---   task up, all its pauses together.
--- @grain    call; order tid, ts
--- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of its last event
--- @column   ts INTEGER ns, start
--- @column   end_ts INTEGER ns, end
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cause TEXT of its longest sleep, as in wb_throttle_cause
--- @column   worst_seq INTEGER of the event before its longest sleep
--- @column   call_ns INTEGER as in wb_throttle
--- @column   slept_ns INTEGER all sleeps
--- @column   pauses_count INTEGER sleeps
--- @source   mm/page-writeback.c balance_dirty_pages()
--- @materialize
--- @cost     160
-CREATE VIEW wb_throttle_call AS
-WITH
-  -- Most calls have one event.
-  single AS (
-    SELECT
-      c.seq,
-      min(c.ts, c.sleep_ts) AS first_ts,
-      c.paused_ns,
-      c.sleep_ts + c.slept_ns AS end_ts,
-      c.tid,
-      c.task_id,
-      c.bdi,
-      c.call_ns,
-      c.slept_ns,
-      1 AS pauses_count,
-      c.seq AS worst_seq
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 1 AND c.is_last = 1 AND c.slept_ns > 0
-  ),
-  numbered AS (
-    SELECT
-      c.*,
-      sum(c.is_first) OVER (
-        PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
-      ) AS call
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 0 OR c.is_last = 0
-  ),
-  ranked AS (
-    SELECT
-      n.*,
-      row_number() OVER (
-        PARTITION BY n.tid, n.call ORDER BY n.slept_ns DESC, n.seq
-      ) AS place
-    FROM numbered AS n
-  ),
-  several AS (
-    SELECT
-      max(r.seq) AS seq,
-      min(min(r.ts, r.sleep_ts)) AS first_ts,
-      max(CASE WHEN r.is_first = 1 THEN r.paused_ns END) AS paused_ns,
-      max(CASE WHEN r.slept_ns > 0 THEN r.sleep_ts + r.slept_ns END) AS end_ts,
-      r.tid,
-      max(r.task_id) AS task_id,
-      max(r.bdi) AS bdi,
-      max(r.call_ns) AS call_ns,
-      sum(r.slept_ns) AS slept_ns,
-      sum(CASE WHEN r.slept_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
-      max(CASE WHEN r.place = 1 THEN r.seq END) AS worst_seq
-    FROM ranked AS r
-    GROUP BY r.tid, r.call
-    HAVING sum(r.slept_ns) > 0
-  ),
-  call AS (
-    SELECT s.* FROM single AS s
-    UNION ALL
-    SELECT s.* FROM several AS s
-  ),
-  placed AS (
-    SELECT
-      c.*,
-      -- What it took before its first event is in whole jiffies, begun ones
-      -- too: it is at least one less.
-      c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
-      lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
-    FROM call AS c
-    CROSS JOIN wb_hz AS h
-  )
-SELECT
-  p.seq,
-  -- Not call_ns before its end, which is in jiffies, too: that may be before
-  -- the system call that it is in.
-  max(p.begin_ts, coalesce(p.before_ts, p.begin_ts)) AS ts,
-  p.end_ts,
-  p.tid,
-  p.task_id,
-  p.bdi,
-  coalesce(k.cause, 'unknown') AS cause,
-  p.worst_seq,
-  coalesce(p.call_ns, p.end_ts - p.first_ts) AS call_ns,
-  p.slept_ns,
-  p.pauses_count
-FROM placed AS p
-LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
-
--- @view     wb_step
--- @shared
--- @summary  As many steps of the run as a wide screen has pixels, and the
---   records of each. More than four points of a curve in one are not seen.
---   Empty for a run with so few samples that all of them are drawn.
--- @grain    step; order step_index
--- @key      step_index
--- @optional writeback:global_dirty_state
--- @column   step_index INTEGER 0 to 2047
--- @column   state_first_seq INTEGER its first global_dirty_state, or the first
---   behind it
--- @column   state_after_seq INTEGER the first of the next step
--- @materialize
--- @cost     70
-CREATE VIEW wb_step AS
-WITH RECURSIVE
-  border(step_index, ts) AS (
-    SELECT 0, b.first_ts
-    FROM wb_bounds AS b
-    WHERE b.first_ts IS NOT NULL
-      AND (SELECT count(*) FROM raw_global_dirty_state AS g)
-        > (SELECT v.drawn_most_count FROM wb_rule AS v)
-    UNION ALL
-    SELECT
-      s.step_index + 1,
-      b.first_ts
-        + (b.last_ts - b.first_ts) * (s.step_index + 1) / v.drawn_steps_count
-    FROM border AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_rule AS v
-    WHERE s.step_index + 1 < v.drawn_steps_count
-  ),
-  -- A record shortly before; the search goes on from there.
-  near AS (
-    SELECT
-      b.step_index,
-      b.ts,
-      coalesce(
-        (
-          SELECT i.seq
-          FROM raw_time_index AS i
-          WHERE i.ts < b.ts
-          ORDER BY i.ts DESC, i.seq DESC
-          LIMIT 1
-        ),
-        0
-      ) AS seq
-    FROM border AS b
-  ),
-  found AS (
-    SELECT
-      n.step_index,
-      (
-        SELECT g.seq
-        FROM raw_global_dirty_state AS g
-        WHERE g.seq >= n.seq AND g.ts >= n.ts
-        ORDER BY g.seq
-        LIMIT 1
-      ) AS seq
-    FROM near AS n
-  )
-SELECT
-  f.step_index,
-  f.seq AS state_first_seq,
-  coalesce(
-    lead(f.seq) OVER (ORDER BY f.step_index),
-    (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1
-  ) AS state_after_seq
-FROM found AS f;
-
 -- @view     wb_dirty_drawn
 -- @shared
 -- @summary  Of wb_dirty_state what a curve of the whole run can show: all of
@@ -394,7 +219,7 @@ WITH
         AS most_writeback,
       min(g.nr_writeback * (1 << 32) + g.seq - s.state_first_seq)
         AS least_writeback
-    FROM wb_step AS s
+    FROM _step AS s
     CROSS JOIN raw_global_dirty_state AS g
       ON g.seq >= s.state_first_seq AND g.seq < s.state_after_seq
     -- Others say what one before them in the step said.
@@ -404,7 +229,7 @@ WITH
   chosen AS (
     SELECT g.seq
     FROM raw_global_dirty_state AS g
-    WHERE NOT EXISTS (SELECT 1 FROM wb_step)
+    WHERE NOT EXISTS (SELECT 1 FROM _step)
     UNION
     SELECT e.base FROM extreme AS e
     UNION
@@ -417,7 +242,7 @@ WITH
         LIMIT 1
       )
     FROM extreme AS e
-    JOIN wb_step AS s ON s.step_index = e.step_index
+    JOIN _step AS s ON s.step_index = e.step_index
     UNION
     SELECT e.base + e.most_dirty % (1 << 32) FROM extreme AS e
     UNION
@@ -449,7 +274,7 @@ CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 -- @shared
 -- @summary  Of wb_throttle what the curves of tasks can show: all of some ten
 --   thousand events, else of those that tell something (wb_throttle_told), of
---   each task, wb and step of wb_step, the first, the last, and those with the
+--   each task, wb and step of _step, the first, the last, and those with the
 --   longest pause, most pages and the highest and lowest rate; with the task's
 --   name as tracks have it.
 -- @grain    event; order seq
@@ -526,3 +351,72 @@ FROM chosen AS c
 CROSS JOIN wb_throttle AS t ON t.seq = c.seq
 LEFT JOIN wb_task_label AS k
   ON task_of!(k, t);
+
+-- @view     _step
+-- @summary  As many steps of the run as a wide screen has pixels, and the
+--   records of each. More than four points of a curve in one are not seen.
+--   Empty for a run with so few samples that all of them are drawn.
+-- @grain    step; order step_index
+-- @key      step_index
+-- @optional writeback:global_dirty_state
+-- @column   step_index INTEGER 0 to 2047
+-- @column   state_first_seq INTEGER its first global_dirty_state, or the first
+--   behind it
+-- @column   state_after_seq INTEGER the first of the next step
+-- @materialize
+-- @cost     70
+CREATE VIEW _step AS
+WITH RECURSIVE
+  border(step_index, ts) AS (
+    SELECT 0, b.first_ts
+    FROM wb_bounds AS b
+    WHERE b.first_ts IS NOT NULL
+      AND (SELECT count(*) FROM raw_global_dirty_state AS g)
+        > (SELECT v.drawn_most_count FROM wb_rule AS v)
+    UNION ALL
+    SELECT
+      s.step_index + 1,
+      b.first_ts
+        + (b.last_ts - b.first_ts) * (s.step_index + 1) / v.drawn_steps_count
+    FROM border AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    WHERE s.step_index + 1 < v.drawn_steps_count
+  ),
+  -- A record shortly before; the search goes on from there.
+  near AS (
+    SELECT
+      b.step_index,
+      b.ts,
+      coalesce(
+        (
+          SELECT i.seq
+          FROM raw_time_index AS i
+          WHERE i.ts < b.ts
+          ORDER BY i.ts DESC, i.seq DESC
+          LIMIT 1
+        ),
+        0
+      ) AS seq
+    FROM border AS b
+  ),
+  found AS (
+    SELECT
+      n.step_index,
+      (
+        SELECT g.seq
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq >= n.seq AND g.ts >= n.ts
+        ORDER BY g.seq
+        LIMIT 1
+      ) AS seq
+    FROM near AS n
+  )
+SELECT
+  f.step_index,
+  f.seq AS state_first_seq,
+  coalesce(
+    lead(f.seq) OVER (ORDER BY f.step_index),
+    (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1
+  ) AS state_after_seq
+FROM found AS f;

@@ -130,7 +130,7 @@ def test_a_mount_that_comes_again_under_its_number(tmp_path: Path) -> None:
         (None, None, None, None, 100 << 10),
         (_S, size, size, float(size), 0),
     ]
-    (written,) = _rows(tmp_path, "SELECT bytes FROM wb_bdi_written", files)
+    (written,) = _rows(tmp_path, "SELECT bytes FROM _bdi_written", files)
     assert written["bytes"] == 2 * size
     (window, other) = _rows(tmp_path, "bdi_samples", files)
     assert (window["written_bytes_per_s"], other["written_bytes_per_s"]) == (size, size)

@@ -88,5 +88,5 @@ def test_a_setting_below_zero_is_none(folder: Path) -> None:
     """No limit of the kernel is: vm.dirty_bytes = -5 was written by somebody else."""
     (folder / "sysctls").write_text("vm.dirty_bytes = -5\nvm.dirty_ratio = 20\nvm.x = y\n")
     with wbscope.open(folder) as opened:
-        rows = [tuple(row) for row in opened.sql("SELECT name, value FROM wb_setting").rows]
+        rows = [tuple(row) for row in opened.sql("SELECT name, value FROM _setting").rows]
     assert rows == [("vm.dirty_ratio", 20)]

@@ -170,4 +170,4 @@ def test_a_curve_of_a_short_run_has_all_samples(wbscope: Wbscope) -> None:
     counts = "SELECT (SELECT count(*) FROM {}) AS drawn, (SELECT count(*) FROM {}) AS told"
     (row,) = wbscope.sql(folder, counts.format("wb_dirty_drawn", "ev_global_dirty_state"))
     assert row["drawn"] == row["told"] > 30_000
-    assert wbscope.sql(folder, "SELECT count(*) AS steps FROM wb_step") == [{"steps": 0}]
+    assert wbscope.sql(folder, "SELECT count(*) AS steps FROM _step") == [{"steps": 0}]

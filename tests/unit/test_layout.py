@@ -115,7 +115,9 @@ def test_a_query_has_a_file_of_its_own(layout: ModuleType) -> None:
     query = (REPOSITORY / "sql/queries/throughput.sql").read_text()
     assert found(layout, query, "sql/queries/throughput.sql") == []
     told = found(layout, query + STEP, "sql/queries/throughput.sql")
-    assert (1, "defines throughput, _pair") in told
+    assert told == [(1, "nothing in this file reads _pair")]
+    told = found(layout, query + VIEW, "sql/queries/throughput.sql")
+    assert (1, "defines throughput, wb_task_wait") in told
     assert (1, "defines throughput") in found(layout, query, "sql/queries/other.sql")
 
 

@@ -80,7 +80,7 @@ def test_a_module() -> None:
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_rule;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_window_rate;",
+        "INCLUDE PERFETTO MODULE wbscope.views._window_rate;",
     ]
     assert "CREATE PERFETTO VIEW wbscope_fairness(" in lines
     assert all(text.endswith("\n") and "\n\n\n" not in text for text in texts.values())
