@@ -247,10 +247,12 @@ def _private(output: Path) -> Iterator[HeldFolder]:
     except OSError as error:
         raise _cannot_write(output, error) from error
     _mine.add(folder)
+    maker = os.getpid()
     try:
         yield folder
     finally:
-        folder.remove(last=_LOCK)
+        if os.getpid() == maker:  # a fork has it, too
+            folder.remove(last=_LOCK)
         _mine.discard(folder)
         folder.close()
         os.close(lock)

@@ -44,7 +44,7 @@ class KeptSteps:
         self._slots = []
         with contextlib.suppress(SetupError, OSError):
             versions = ("steps", self._library.digest(), sqlite3.sqlite_version)
-            about = [*versions, *_state(database), sorted(meta.items())]
+            about = [*versions, *_state(database), sorted(map(repr, meta.items()))]
             folder = os.path.dirname(os.path.realpath(database))
             if folder != os.path.realpath(entry_of(about).parent):
                 about += _times(database)
@@ -54,6 +54,11 @@ class KeptSteps:
     def place(self) -> Path | None:
         """A file of the cache, beside which others can be made; None without a cache."""
         return self._slots[0] if self._slots else None
+
+    @property
+    def is_to_tell(self) -> bool:
+        """Whether no file says yet which steps ingest has saved."""
+        return bool(self._saved) and not self._files
 
     def path_of(self, schema: str) -> Path | None:
         """The file that attach() has given this name."""
@@ -70,7 +75,10 @@ class KeptSteps:
         self._files = [path for path in self._slots if used(path)]
         for number, path in enumerate(self._files):
             schema = f"{_PREFIX}{number}"
-            connection.execute(f"ATTACH ? AS {schema}", (uri_of(path, "ro"),))
+            try:
+                connection.execute(f"ATTACH ? AS {schema}", (uri_of(path, "ro"),))
+            except sqlite3.OperationalError:
+                continue  # another command has just trimmed it
             tables = self._tables_of(connection, schema)
             if _IN_RUN in tables:
                 saved |= _names(connection, schema)
@@ -85,7 +93,7 @@ class KeptSteps:
         Raises: sqlite3.Error, OSError.
         """
         made = list(made)
-        if self._saved and not self._files:
+        if self.is_to_tell:
             made.insert(0, folder / "saved.db")
             _tell(made[0], self._saved)
         free = [path for path in self._slots if not os.path.lexists(path)]

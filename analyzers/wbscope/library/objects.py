@@ -32,7 +32,8 @@ class Objects:
         self.made: dict[str, bool] = {}  # objects, and whether they are tables
         self.taken: set[str] = set()  # steps among them
         self._filtered: frozenset[str] = frozenset()
-        weakref.finalize(self, steps.forget)
+        # At exit Steps are closed, not forgotten.
+        weakref.finalize(self, steps.forget).atexit = False
 
     @property
     def library(self) -> Library:
@@ -66,10 +67,9 @@ class Objects:
         """What reads the rows of a query that a worker has made or begun to make."""
         if not self._is_step(query) or self.steps.claim(query):
             return None
-        schema = self.steps.wait(query, lambda: check_limit(self.connection))
+        schema = self._attached(query)
         if schema is None:
             return None
-        self.steps.attach(self.connection, schema)
         return f"SELECT * FROM {schema}.{query}"
 
     def put(self, name: str, select: str) -> None:
@@ -133,14 +133,26 @@ class Objects:
     def _take_step(self, name: str) -> bool:
         if self.made.get(name):
             return True  # as a temporary table
-        schema = self.steps.wait(name, lambda: check_limit(self.connection))
+        schema = self._attached(name)
         if schema is None:
             return False
-        self.steps.attach(self.connection, schema)
         self._replace(name, [step_view(name, schema)])
         self.made[name] = True
         self.taken.add(name)
         return True
+
+    def _attached(self, name: str) -> str | None:
+        """Where a step can be read here, once it is there."""
+        schema = self.steps.wait(name, lambda: check_limit(self.connection))
+        try:
+            if schema is not None:
+                self.steps.attach(self.connection, schema)
+        except sqlite3.Error as error:
+            if error.sqlite_errorname == "SQLITE_INTERRUPT":
+                raise
+            self.steps.lose(schema)  # somebody has cleared the cache
+            return None
+        return schema
 
     def _replace(self, name: str, statements: Iterable[str]) -> None:
         # A view so far, which another question only mentioned.

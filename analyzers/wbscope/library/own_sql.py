@@ -100,7 +100,7 @@ def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
     there |= {name for (name,) in modules} - TABLE_FUNCTIONS
     # Views of the library hide those of the file, unless these are asked for as main.NAME.
     asked = {name.lower() for name in _OF_MAIN.findall(text)}
-    ours = {name.lower() for name in (*engine.made, *engine.given)}
+    ours = {name.lower() for name in engine.made}
     foreign = there - (ours - asked)
     with reading_only(engine.connection, foreign) as refused:
         try:

@@ -198,6 +198,7 @@ class _Saving:
     tables: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     made: Steps | None = None
+    attached: set[str] = field(default_factory=set)
 
     @contextlib.contextmanager
     def of(self, made: Steps | None) -> Iterator[None]:
@@ -213,6 +214,9 @@ class _Saving:
                 made.wait(name, lambda: check_limit(self.connection))
             yield
         finally:
+            for schema in self.attached:
+                with contextlib.suppress(sqlite3.Error):  # in a transaction that has failed
+                    self.connection.execute(f"DETACH {schema}")
             made.close()
             self.made = None
 
@@ -296,6 +300,7 @@ class _Saving:
         schema = None if self.made is None else self.made.wait(file.name)
         if self.made is not None and schema is not None:
             self.made.attach(self.connection, schema)
+            self.attached.add(schema)
             return f"{schema}.{file.name}"
         self.connection.execute(f"CREATE TEMP TABLE {_NEW} ({', '.join(table_columns(file))})")
         self.connection.execute(f"INSERT INTO temp.{_NEW}\n{select}")

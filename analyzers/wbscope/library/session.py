@@ -72,10 +72,17 @@ class Session:
             needs = own
             selects = [own_warnings_select(view) for view in own]
         made = self.engine.answered(name)
-        reads = () if made else file.needs
-        rows, *answer = self.engine.answer(
-            name, [*reads, *needs], [*reads, *own], [made or file.select, *selects]
-        )
+        try:
+            reads = () if made else file.needs
+            texts = [made or file.select, *selects]
+            rows, *answer = self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
+        except (InputError, InternalError):
+            if made is None:
+                raise
+            # The file with the rows is damaged.
+            texts = [file.select, *selects]
+            reads = file.needs
+            rows, *answer = self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
         notices = (*told, *chain.from_iterable(map(notices_of, answer)))
         result = result_of(name, rows, notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -95,7 +95,8 @@ class SqliteEngine:
 
         Returns the questions in the order in which the last of their steps will be there.
         """
-        steps = self._objects.want([*chain.from_iterable(needs.values()), *needs])
+        with self._interruptible():
+            steps = self._objects.want([*chain.from_iterable(needs.values()), *needs])
         if not steps:
             return list(needs)
         places = {name: place for place, name in enumerate(steps)}
@@ -110,7 +111,11 @@ class SqliteEngine:
 
     def answered(self, query: str) -> str | None:
         """The SELECT of what workers have made of this query, if they have begun with it."""
-        with contextlib.suppress(sqlite3.Error), stoppable(self.connection):
+        with (
+            contextlib.suppress(sqlite3.Error),
+            self._interruptible(),
+            stoppable(self.connection),
+        ):
             return self._objects.answered(query)
         return None  # whoever asks meets the error, too
 
@@ -124,7 +129,7 @@ class SqliteEngine:
             return [self.rows(select) for select in selects]
 
         try:
-            with stoppable(self.connection):
+            with self._interruptible(), stoppable(self.connection):
                 return self.asked(ask)
         except sqlite3.Error as error:
             raise self._library_error(about, error) from error
@@ -139,7 +144,7 @@ class SqliteEngine:
         there: frozenset[str] = frozenset()
         try:
             if kept:
-                with stoppable(self.connection):
+                with self._interruptible(), stoppable(self.connection):
                     self._objects.take(names, names)
                 ready, there = self._steps.statements(self.library.closure(names))
             needed = frozenset(self.library.closure(names, there))
@@ -185,11 +190,8 @@ class SqliteEngine:
 
         Raises: sqlite3.Error, as `rows()` does.
         """
-        try:
+        with self._interruptible():
             self._objects.make(names, tables)
-        except KeyboardInterrupt:
-            self._params = None  # it may come between any two steps: the next use() opens anew
-            raise
 
     def rows(self, sql: str, most: int | None = None) -> Rows:
         """All rows, or one more than `most`, which tells that there are more."""
@@ -198,6 +200,15 @@ class SqliteEngine:
         # It takes a C int.
         most = None if most is None or most >= _MOST_FETCHED else most + 1
         return columns, cursor.fetchall() if most is None else cursor.fetchmany(most)
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C may come between any two steps: then the next use() opens the file anew."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._params = None
+            raise
 
     def _open(self) -> None:
         """Without filters."""

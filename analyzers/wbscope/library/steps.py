@@ -8,12 +8,14 @@ filters. What `wbscope ingest` has saved in the run's own file is read there.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sqlite3
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -35,6 +37,8 @@ __all__ = ["DAMAGED", "Steps", "identity_of"]
 # With fewer records, other connections take longer than they save.
 _MANY_RECORDS = 1 << 17
 _WORKERS = 2
+# What the names of the workers' files begin with.
+_OWN = "steps_"
 _PAGE_BYTES = 16384
 _CACHE_KIB = 32768
 # What took less time to make is not worth a file.
@@ -43,6 +47,9 @@ _WORTH_NS = 50_000_000
 _LOOK_SECONDS = 0.2
 # Errors of a file that is no database, or none any more.
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
+
+
+_open: weakref.WeakSet[Steps] = weakref.WeakSet()
 
 
 @dataclass
@@ -57,7 +64,6 @@ class _Plan:
     urgent: set[str] = field(default_factory=set)
     doing: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    workers: int = 0
     is_stopped: bool = False
 
     def next(self) -> str | None:
@@ -130,6 +136,8 @@ class Steps:
         self._connections: list[sqlite3.Connection] = []
         self._spent_ns = 0
         self._is_forgotten = False
+        self._running = 0
+        _open.add(self)
         if not only_grows:
             self.rename(database, recorded.meta)
 
@@ -184,7 +192,8 @@ class Steps:
                 self._weigh()
             if urgent:
                 plan.urgent.update(names)
-            missing = min(len(plan.left()), _WORKERS, _processors()) - plan.workers
+            there = sum(thread.is_alive() for thread in self._threads)
+            missing = min(len(plan.left()), _WORKERS, _processors()) - there
             plan.changed.notify_all()
         for _ in range(missing):
             self._start()
@@ -199,12 +208,20 @@ class Steps:
         if not self._is_here:
             return None
         with plan.changed:
-            coming = plan.wanted.keys() - plan.failed
-            while plan.workers and name in coming and name not in plan.there:
+            while self._is_coming(name):
                 check()
                 plan.changed.wait(_LOOK_SECONDS)
-                coming = plan.wanted.keys() - plan.failed
             return plan.there.get(name)
+
+    def _is_coming(self, name: str) -> bool:
+        plan = self._plan
+        return (
+            name in plan.wanted
+            and name not in plan.failed
+            and name not in plan.there
+            and not plan.is_stopped
+            and any(thread.is_alive() for thread in self._threads)
+        )
 
     def claim(self, name: str) -> bool:
         """Whether no worker has begun with it: none does from now on."""
@@ -222,6 +239,16 @@ class Steps:
         found = {row[1] for row in connection.execute("PRAGMA database_list")}
         if schema not in found:
             connection.execute(f"ATTACH ? AS {schema}", (uri_of(self._path_of(schema), "ro"),))
+
+    def lose(self, schema: str | None) -> None:
+        """A file is gone, and its steps with it: who wants them makes them."""
+        plan = self._plan
+        with plan.changed:
+            lost = {name for name, place in plan.there.items() if place == schema}
+            for name in lost:
+                del plan.there[name]
+            plan.failed |= lost
+            plan.changed.notify_all()
 
     def statements(self, wanted: Collection[str]) -> tuple[list[str], frozenset[str]]:
         """What lets a program read those of these that are there, and which they are."""
@@ -262,22 +289,25 @@ class Steps:
 
     def forget(self) -> None:
         """As close(), of a session that is dropped; the last worker to end removes its files."""
+        if not self._is_here:
+            return
         self._is_forgotten = True
         self.abandon()
-        if self._is_here and not any(thread.is_alive() for thread in self._threads):
+        if not any(thread.is_alive() for thread in self._threads):
             self._open.close()
 
     def close(self, *, keep: bool = True) -> None:
         """Once no connection reads them: let later sessions find them."""
-        self.stop()
         if not self._is_here:
             return
+        self.stop()
         try:
             if keep and self._kept.place is not None:
-                made = sorted(self._folder.glob("steps_*.db")) if self._folder else []
-                with contextlib.suppress(sqlite3.Error, OSError):
-                    is_worth_it = self._spent_ns >= _WORTH_NS
-                    self._kept.keep(made if is_worth_it else [], self._made_folder())
+                used = sorted(set(self._plan.there.values())) if self._spent_ns >= _WORTH_NS else []
+                made = [self._path_of(schema) for schema in used if schema.startswith(_OWN)]
+                if made or self._kept.is_to_tell:
+                    with contextlib.suppress(sqlite3.Error, OSError, SetupError):
+                        self._kept.keep(made, self._made_folder())
         finally:
             self._open.close()
 
@@ -311,22 +341,21 @@ class Steps:
                     worth[need] = max(worth.get(need, 0), worth[name])
 
     def _start(self) -> None:
-        self._made_folder()
+        try:
+            self._made_folder()
+        except (OSError, SetupError):
+            self._plan.is_stopped = True  # no room for steps: who asks makes what they need
+            return
         for number in range(_WORKERS):
             if number < len(self._threads) and self._threads[number].is_alive():
                 continue
             thread = threading.Thread(
-                target=self._work, args=(f"steps_{number}",), name="wbscope-steps", daemon=True
+                target=self._work, args=(f"{_OWN}{number}",), name="wbscope-steps", daemon=True
             )
-            with self._plan.changed:
-                self._plan.workers += 1
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads
-                with self._plan.changed:
-                    self._plan.workers -= 1
-                return
+            # First: whatever comes then, it is waited for.
             self._threads[number : number + 1] = [thread]
+            with contextlib.suppress(RuntimeError):  # no more threads
+                thread.start()
             return
 
     def _made_folder(self) -> Path:
@@ -336,17 +365,19 @@ class Steps:
                 if place is not None:
                     self._folder = self._open.enter_context(private_folder(place))
         if self._folder is None:
-            # That of who writes the file is private, and goes with it.
-            beside = self.database.parent if self._only_grows else None
-            folder = tempfile.TemporaryDirectory(prefix="wbscope-", dir=beside)
-            self._folder = Path(self._open.enter_context(folder))
+            # The folder of who writes the file is private, and goes with it.
+            beside = self.database if self._only_grows else Path(tempfile.gettempdir(), _OWN)
+            self._folder = self._open.enter_context(private_folder(beside))
         return self._folder
 
     def _work(self, schema: str) -> None:
         """Make steps as long as there are some; runs in a thread of its own."""
-        # KeyboardInterrupt: a signal has stopped the statement; the main thread hears of it, too.
+        with self._plan.changed:
+            self._running += 1
+        # Whatever goes wrong here, who asks meets it, too; KeyboardInterrupt: a signal has stopped
+        # the statement.
         try:
-            with contextlib.suppress(sqlite3.Error, WbscopeError, KeyboardInterrupt):
+            with contextlib.suppress(Exception, KeyboardInterrupt):
                 connection, recorded = open_database(
                     self.database, self._shown, only_grows=self._only_grows
                 )
@@ -360,8 +391,8 @@ class Steps:
                         self._connections.remove(connection)
         finally:
             with self._plan.changed:
-                self._plan.workers -= 1
-                is_last = self._plan.workers == 0
+                self._running -= 1
+                is_last = self._running == 0
                 self._plan.changed.notify_all()
             if is_last and self._is_forgotten:
                 self._open.close()
@@ -433,6 +464,13 @@ class Steps:
 def step_view(name: str, schema: str) -> str:
     """What lets a step be read under its name, which hides a table of the file so named."""
     return f"CREATE TEMP VIEW {name} AS SELECT * FROM {schema}.{name}"
+
+
+@atexit.register
+def _close_all() -> None:
+    """Sessions that nobody has closed leave no files."""
+    for one in tuple(_open):
+        one.close(keep=False)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

@@ -286,9 +286,10 @@ def _kept_for(output: Path) -> Iterator[list[SqliteEngine]]:
 
 
 def _findings(engine: SqliteEngine, library: Library, shown: str) -> list[Finding]:
-    found = find_all(engine, library, Params(), names_of(engine).label)
-    engine.rest()
-    return found
+    try:
+        return find_all(engine, library, Params(), names_of(engine).label)
+    finally:
+        engine.rest()  # whatever was found: the maker of the file goes on to write
 
 
 def _losses(database: Path, library: Library, shown: str, told: Iterable[str]) -> list[Notice]:

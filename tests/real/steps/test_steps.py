@@ -296,3 +296,37 @@ def test_a_closed_session_has_no_connection(run_db: Path, library: Library) -> N
     }
     answers(run_db, library)
     assert not any(str(run_db.parent) in name for name in told())
+
+
+def test_a_damaged_answer_is_made_again(run_db: Path, library: Library, cache: Path) -> None:
+    """Its rows, where the schema and all other tables are whole."""
+    wanted, _ = answers(run_db, library, announced=True)
+    for path in kept(cache):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            find = "SELECT rootpage FROM sqlite_schema WHERE name IN ('blame', 'stalls')"
+            pages = [page for (page,) in connection.execute(find)]
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+        with path.open("r+b") as file:
+            for page in pages:
+                file.seek((page - 1) * size)
+                file.write(b"\xff" * size)
+    assert answers(run_db, library, announced=True)[0] == wanted
+
+
+def test_a_view_of_the_file_is_not_run_for_a_step_of_its_name(
+    run_db: Path, library: Library
+) -> None:
+    with contextlib.closing(sqlite3.connect(run_db)) as connection, connection:
+        connection.execute("CREATE VIEW blame AS SELECT 'a view of the file was run' AS told")
+    for _ in range(2):
+        with wbscope.open(run_db) as run:
+            for statement in ("SELECT * FROM 'blame'", "SELECT * FROM main./**/blame"):
+                with contextlib.suppress(QueryError):
+                    assert "told" not in run.sql(statement).columns
+        answers(run_db, library, announced=True)
+
+
+def test_a_key_that_is_no_text_is_no_traceback(run_db: Path, library: Library) -> None:
+    with contextlib.closing(sqlite3.connect(run_db)) as connection, connection:
+        connection.execute("INSERT INTO meta VALUES (x'ff', 1)")
+    assert answers(run_db, library)[0]

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import pytest
 import wbscope
 from support.progress import hang_guard, returned
+from support.runs import REPOSITORY
 from support.steps import (
     QUESTIONS,
     answer_of,
     answers,
     workers,
 )
-from support.waits import GUARD_SECONDS
+from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import QueryError
 from wbscope.library import steps
 from wbscope.library.library import Library
@@ -29,7 +31,11 @@ from wbscope.library.objects import Objects
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.library.steps import Steps
+from wbscope.run import ingested
+from wbscope.run.ingested import ingest
+from wbscope.run.source import find_source
 
+_RUN = REPOSITORY / "examples/four-equal-writers"
 _ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
 
@@ -216,3 +222,93 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
         "os._exit(0 if len(run.query('stalls').rows) else 1)\n"
     )
     subprocess.run([sys.executable, "-c", code, run_db], check=True, timeout=GUARD_SECONDS)
+
+
+def test_a_fork_that_ends_leaves_the_files(run_db: Path) -> None:
+    code = (
+        "import gc, os, sys, wbscope\n"
+        "from wbscope.library import steps\n"
+        "steps._MANY_RECORDS = 0\n"
+        "run = wbscope.open(sys.argv[1])\n"
+        "assert run.query('fairness').rows\n"
+        "folder = run._session.engine._steps._folder\n"
+        "assert os.listdir(folder)\n"
+        "if (child := os.fork()) == 0:\n"
+        "    run.close()\n"
+        "    del run\n"
+        "    gc.collect()\n"
+        "    sys.exit()\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "assert os.listdir(folder)\n"
+        "assert run.query('stalls').rows\n"
+        "run.close()\n"
+    )
+    subprocess.run([sys.executable, "-c", code, run_db], check=True, timeout=GUARD_SECONDS)
+
+
+def test_a_script_that_does_not_close_leaves_no_folder(run_db: Path, cache: Path) -> None:
+    code = (
+        "import sys, wbscope\n"
+        "from wbscope.library import steps\n"
+        "steps._MANY_RECORDS = 0\n"
+        "run = wbscope.open(sys.argv[1])\n"
+        "run.expect(['stalls', 'blame', 'check'])\n"
+    )
+    subprocess.run([sys.executable, "-c", code, run_db], check=True, timeout=GUARD_SECONDS)
+    assert [path for path in cache.rglob(".*") if ".wbscope-" in path.name] == []
+
+
+def test_files_that_are_gone_before_they_are_read(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    wanted, _ = answers(run_db, library)
+    shutil.rmtree(cache)
+    engine = SqliteEngine(run_db, "run.db", library)
+    session = Session(engine, library, "run.db")
+    session.expect(QUESTIONS)
+    wait_until(lambda: not workers(), "all is made")
+    shutil.rmtree(cache)
+    assert {name: answer_of(session, name) for name in QUESTIONS} == wanted
+    engine.close()
+
+
+def test_no_room_for_files(
+    run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch, makes: list[str]
+) -> None:
+    wanted, _ = answers(run_db, library)
+    makes.clear()
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", "/dev/null/none")
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/none")
+    assert answers(run_db, library)[0] == wanted
+    assert makes == []
+
+
+def test_a_worker_without_memory_says_nothing(
+    run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Steps, "_make", fail)
+    assert answers(run_db, library)[0]  # pytest fails where a thread raises something
+
+
+def test_an_ingest_whose_verdict_fails_is_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: Library
+) -> None:
+    """Workers that read the file have ended before it is written to again."""
+    rested: list[bool] = []
+    rest = SqliteEngine.rest
+
+    def note(self: SqliteEngine) -> None:
+        rest(self)
+        rested.append(not workers())
+
+    def fail(*_: object) -> None:
+        raise QueryError("time-limit", "sql", "took too long")
+
+    monkeypatch.setattr(SqliteEngine, "rest", note)
+    monkeypatch.setattr(ingested, "find_all", fail)
+    done = ingest(find_source(str(_RUN)), tmp_path / "new.db", library)
+    assert "no-findings-saved" in [notice.slug for notice in done.warnings]
+    assert rested == [True]
