@@ -466,11 +466,13 @@ def step_view(name: str, schema: str) -> str:
     return f"CREATE TEMP VIEW {name} AS SELECT * FROM {schema}.{name}"
 
 
-@atexit.register
 def _close_all() -> None:
     """Sessions that nobody has closed leave no files."""
     for one in tuple(_open):
         one.close(keep=False)
+
+
+atexit.register(_close_all)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
