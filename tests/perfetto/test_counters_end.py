@@ -243,7 +243,7 @@ def test_throughput(
     for row in answer(wbscope, exported, "throughput", *WINDOW):
         window = row["window_start_ns"], windows[row["window_start_ns"]]
         for curve in ("dirtied", "written"):
-            wanted = (row[f"{curve}_bytes_per_s"] or 0.0) / 1e6
+            wanted = (row[f"{curve}_bytes_per_s"] or 0.0) / 1024**2
             for ts in moments(window):
                 assert_is(drawn.value(f"Throughput/{curve}", ts), wanted, curve, row)
 
@@ -286,7 +286,7 @@ def test_pool(
     for start, end in windows.items():
         for ts in moments((start, end)):
             for name in {name for _, name in held}:
-                wanted = held.get((start, name), 0.0) / 1e6
+                wanted = held.get((start, name), 0.0) / 1024**2
                 found = drawn.value(f"Dirty pages/held by {name}", ts)
                 assert math.isclose(found, wanted, abs_tol=1e-6), (name, start, found, wanted)
 
