@@ -274,7 +274,7 @@ CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 -- @shared
 -- @summary  Of wb_throttle what the curves of tasks can show: all of some ten
 --   thousand events, else of those that tell something (wb_throttle_told), of
---   each task, wb and step of _step, the first, the last, and those with the
+--   each task, wb and step of time, the first, the last, and those with the
 --   longest pause, most pages and the highest and lowest rate; with the task's
 --   name as tracks have it.
 -- @grain    event; order seq

@@ -265,7 +265,7 @@ def test_throughput_by_device(
     for start, end in windows.items():
         for name in names:
             for curve in ("read", "written"):
-                wanted = told.get((start, name, curve), 0) * 1e3 / (end - start)
+                wanted = told.get((start, name, curve), 0) * 1e9 / (end - start) / 1024**2
                 for ts in moments((start, end)):
                     assert_is(drawn.value(f"Throughput/{name} {curve}", ts), wanted, name, start)
 

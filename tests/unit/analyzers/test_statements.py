@@ -77,10 +77,10 @@ def test_a_module() -> None:
     included = [line for line in lines if line.startswith("INCLUDE")]
     # Before what it reads come deeper ones, so that no chain of includes is long.
     assert included[-4:] == [
+        "INCLUDE PERFETTO MODULE wbscope.views._window_rate;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_rule;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
-        "INCLUDE PERFETTO MODULE wbscope.views._window_rate;",
     ]
     assert "CREATE PERFETTO VIEW wbscope_fairness(" in lines
     assert all(text.endswith("\n") and "\n\n\n" not in text for text in texts.values())
