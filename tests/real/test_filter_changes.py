@@ -11,7 +11,7 @@ from support.corpus import CORPUS, unpack
 from support.properties import some
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError
-from wbscope.library import steps
+from wbscope.library import database
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -100,7 +100,7 @@ def test_one_session_answers_as_many(
     wanted = apart(run_db, library, asked)
     assert sum(isinstance(one, tuple) and bool(one[1]) for one in wanted) > len(asked) // 3
     for most in (1 << 60, 0):
-        monkeypatch.setattr(steps, "_MANY_RECORDS", most)
+        monkeypatch.setattr(database, "_MANY_RECORDS", most)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
         engine = SqliteEngine(run_db, "run.db", library)
         session = Session(engine, library, "run.db")

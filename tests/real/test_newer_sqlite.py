@@ -18,7 +18,7 @@ from support.properties import some
 from support.runs import RecordedRun, example
 from support.tools import missing
 from wbscope.base.errors import EvidenceError
-from wbscope.library import steps
+from wbscope.library import database
 from wbscope.library.engine import Rows
 from wbscope.library.library import Library, load_library
 from wbscope.library.session import Session
@@ -60,7 +60,7 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Else an answer is read from tables that Python's SQLite has made."""
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
     # Nor from workers'.
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 62)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 1 << 62)
 
 
 def database_of(recorded: RecordedRun, folder: Path, library: Library) -> Path:

@@ -16,7 +16,7 @@ import wbscope
 from support.progress import hang_guard
 from support.runs import RecordedRun, example
 from wbscope.base.errors import QueryError, WbscopeError
-from wbscope.library import saved, steps
+from wbscope.library import database, saved, steps
 from wbscope.library.finding import Finding
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlite import SqliteEngine
@@ -69,7 +69,7 @@ def test_wbscope_reads_what_its_ingest_has_saved(
     known: Path, library: Library, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same answers, of parts too, as without a cache, where it makes everything itself."""
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 60)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 1 << 60)
     found = []
     for is_known in (True, False):
         if not is_known:
@@ -259,23 +259,15 @@ def test_damage_in_a_saved_table_is_made_good(known: Path, library: Library) -> 
 
 
 def test_workers_read_them_too(
-    known: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+    known: Path, library: Library, monkeypatch: pytest.MonkeyPatch, makes: list[str]
 ) -> None:
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
-    made: list[str] = []
-    make = Steps._make
-
-    def note(self: Steps, connection: sqlite3.Connection, of: object, name: str, *more: object):
-        made.append(name)
-        make(self, connection, of, name, *more)
-
-    monkeypatch.setattr(Steps, "_make", note)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 0)
     with wbscope.open(known) as run:
         given = run._session.engine.given
         every_answer(run, library)
     assert "wb_stall" in given
-    assert made
-    assert given.isdisjoint(made)
+    assert makes
+    assert given.isdisjoint(makes)
 
 
 def test_workers_save_the_same(
@@ -293,7 +285,7 @@ def test_workers_save_the_same(
     monkeypatch.setattr(saved._Saving, "_made", note)
     files = []
     for number, processors in enumerate((0, 1, 2, 2)):
-        monkeypatch.setattr(steps, "_MANY_RECORDS", 0 if processors else 1 << 60)
+        monkeypatch.setattr(database, "_MANY_RECORDS", 0 if processors else 1 << 60)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, most=processors: range(most))
         path = tmp_path / "run.db"
         ingest(find_source(str(recorded.folder)), path, library, force=True)
@@ -308,7 +300,7 @@ def test_workers_save_the_same(
 def test_what_workers_cannot_make_is_made_here(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 0)
     run = find_source(str(example("four-equal-writers").folder))
     ingest(run, tmp_path / "good.db", library)
 
@@ -325,13 +317,13 @@ def test_ingest_waits_for_no_worker_for_ever(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As long as for what is made here: then the file goes without views."""
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 0)
     monkeypatch.setattr(saved, "default_limit_ns", lambda: 500_000_000)
 
     make = Steps._make
 
     def endless(self: Steps, connection: sqlite3.Connection, *given: Any) -> None:
-        if not self._only_grows:
+        if not self._is_private:
             make(self, connection, *given)
             return
         connection.execute(

@@ -37,6 +37,7 @@ SCHEMA_VERSION = 7
 _MOST_VALUE_BYTES = 1 << 20
 # For a file that anybody may have written: nothing in its schema runs, its pages are checked.
 _OF_A_STRANGER = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
+_MANY_RECORDS = 1 << 17
 # Sums and differences of two of them are still 64-bit numbers.
 _MOST_NUMBER = 2**62
 # Keys of meta that are whole numbers where they are known (docs/schema.md).
@@ -56,6 +57,11 @@ class Recorded:
     counts: dict[str, tuple[int, int]]
     meta: dict[str, Any]
     instances: int = 1
+
+    @property
+    def is_long(self) -> bool:
+        """Whether more connections than one save more time than they take."""
+        return sum(loaded for _, loaded in self.counts.values()) >= _MANY_RECORDS
 
     def first_table(self, events: tuple[str, ...]) -> str | None:
         """The table of the first of these events that has one."""
@@ -96,14 +102,9 @@ def check_database(path: Path, shown: str) -> None:
     connection.close()
 
 
-def open_database(
-    path: Path, shown: str, *, only_grows: bool = False
-) -> tuple[sqlite3.Connection, Recorded]:
-    """A read-only connection and what it holds; `shown` is the user's path.
-
-    Of a file that `only_grows` meanwhile it sees what was there, and locks nothing.
-    """
-    uri = f"file:{quote_uri(os.fsencode(absolute(path)))}?mode=ro{'&immutable=1' * only_grows}"
+def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
+    """A read-only connection and what it holds; `shown` is the user's path."""
+    uri = f"file:{quote_uri(os.fsencode(absolute(path)))}?mode=ro"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:

@@ -17,13 +17,14 @@ from wbscope.library.definitions import saved_table, table_columns
 from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 
-__all__ = ["KeptSteps", "uri_of"]
+__all__ = ["KEPT", "KeptSteps", "uri_of"]
 
 # Each session that makes steps adds two. SQLite attaches ten, and a session needs two for itself.
 _SLOTS = 6
 # The table that names the steps that ingest has saved in the run's own file.
 _IN_RUN = "in_run"
-_PREFIX = "kept_"
+# What the schemas of the files begin with.
+KEPT = "kept_"
 
 
 class KeptSteps:
@@ -62,8 +63,8 @@ class KeptSteps:
 
     def path_of(self, schema: str) -> Path | None:
         """The file that attach() has given this name."""
-        is_kept = schema.startswith(_PREFIX)
-        return self._files[int(schema.removeprefix(_PREFIX))] if is_kept else None
+        is_kept = schema.startswith(KEPT)
+        return self._files[int(schema.removeprefix(KEPT))] if is_kept else None
 
     def attach(self, connection: sqlite3.Connection) -> dict[str, str]:
         """The steps that are kept, and the schema of each.
@@ -74,7 +75,7 @@ class KeptSteps:
         saved = self._saved
         self._files = [path for path in self._slots if used(path)]
         for number, path in enumerate(self._files):
-            schema = f"{_PREFIX}{number}"
+            schema = f"{KEPT}{number}"
             try:
                 connection.execute(f"ATTACH ? AS {schema}", (uri_of(path, "ro"),))
             except sqlite3.OperationalError:

@@ -101,11 +101,12 @@ class Objects:
 
     def drop_steps(self) -> None:
         """Files of steps are damaged: they will be made again."""
+        # First, for SQLite reads a damaged schema with any statement.
+        self.steps.drop(self.connection)
         self.run([_dropped(name) for name in self.taken])
         for name in self.taken:
             del self.made[name]
         self.taken.clear()
-        self.steps.drop(self.connection)
 
     def _there(self) -> frozenset[str]:
         """The tables: what one was made of is not asked for again."""
@@ -144,9 +145,10 @@ class Objects:
     def _attached(self, name: str) -> str | None:
         """Where a step can be read here, once it is there."""
         schema = self.steps.wait(name, lambda: check_limit(self.connection))
+        if schema is None:
+            return None
         try:
-            if schema is not None:
-                self.steps.attach(self.connection, schema)
+            self.steps.attach(self.connection, schema)
         except sqlite3.Error as error:
             if error.sqlite_errorname == "SQLITE_INTERRUPT":
                 raise

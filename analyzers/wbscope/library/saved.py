@@ -110,7 +110,7 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         telling = [name for name in answers if FINDINGS in library.files[name].needs]
         wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
         try:
-            made = None if is_large else Steps(database, shown, library, recorded, only_grows=True)
+            made = None if is_large else Steps(database, shown, library, recorded, is_private=True)
             with stoppable(writer, default_limit_ns()), saving.of(made):
                 writer.execute("BEGIN")
                 for name in wanted:
@@ -210,8 +210,8 @@ class _Saving:
         try:
             steps = filter(made.is_step, self.definitions.library.closure(self.steps))
             for name in made.want(steps):
-                # First: a transaction sees what was there when it began.
                 made.wait(name, lambda: check_limit(self.connection))
+            made.stop()  # before the file that they read is written to
             yield
         finally:
             for schema in self.attached:

@@ -71,18 +71,20 @@ class Session:
         if warned is not None:
             needs = own
             selects = [own_warnings_select(view) for view in own]
-        made = self.engine.answered(name)
-        try:
+
+        def ask(made: str | None) -> list[Rows]:
+            """The rows, which may be `made` already, then the warnings."""
             reads = () if made else file.needs
             texts = [made or file.select, *selects]
-            rows, *answer = self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
-        except (InputError, InternalError):
-            if made is None:
-                raise
-            # The file with the rows is damaged.
-            texts = [file.select, *selects]
-            reads = file.needs
-            rows, *answer = self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
+            return self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
+
+        if made := self.engine.answered(name):
+            try:
+                rows, *answer = ask(made)
+            except (InputError, InternalError):  # the file with the rows is damaged
+                made = None
+        if not made:
+            rows, *answer = ask(None)
         notices = (*told, *chain.from_iterable(map(notices_of, answer)))
         result = result_of(name, rows, notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")

@@ -28,14 +28,12 @@ from wbscope.base.watch import temp_limit
 from wbscope.library.database import Recorded, open_database
 from wbscope.library.definitions import Definitions
 from wbscope.library.guard import stoppable
-from wbscope.library.kept import KeptSteps, uri_of
+from wbscope.library.kept import KEPT, KeptSteps, uri_of
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote
 
 __all__ = ["DAMAGED", "Steps", "identity_of"]
 
-# With fewer records, other connections take longer than they save.
-_MANY_RECORDS = 1 << 17
 _WORKERS = 2
 # What the names of the workers' files begin with.
 _OWN = "steps_"
@@ -49,7 +47,7 @@ _LOOK_SECONDS = 0.2
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
-_open: weakref.WeakSet[Steps] = weakref.WeakSet()
+_sessions: weakref.WeakSet[Steps] = weakref.WeakSet()
 
 
 @dataclass
@@ -94,19 +92,30 @@ class _Plan:
         with self.changed:
             self.doing.discard(name)
             if schema is None:
-                self.failed.add(name)
-                while new := {n for n in self.left() if self.wanted[n] & self.failed}:
-                    self.failed |= new
+                self._fail({name})
             else:
                 self.there[name] = schema
             self.changed.notify_all()
+
+    def lose(self, schema: str) -> None:
+        """A file is gone, and its steps with it: who wants them makes them."""
+        with self.changed:
+            lost = {name for name, place in self.there.items() if place == schema}
+            for name in lost:
+                del self.there[name]
+            self._fail(lost)
+            self.changed.notify_all()
+
+    def _fail(self, names: set[str]) -> None:
+        self.failed |= names
+        while new := {name for name in self.left() if self.wanted[name] & self.failed}:
+            self.failed |= new
 
 
 class Steps:
     """Steps of one run without filters; `saved` are in its own file, put there just now.
 
-    With `only_grows` the file is being written by somebody who changes nothing that is read, and
-    nothing is kept.
+    With `is_private` the file will be another one soon: nothing is kept.
     """
 
     def __init__(
@@ -118,14 +127,14 @@ class Steps:
         saved: Iterable[str] = (),
         *,
         opened: tuple[int, int] | None = None,
-        only_grows: bool = False,
+        is_private: bool = False,
     ) -> None:
         """`opened` is what identity_of() said of the database before it was opened."""
         self.database = database
         self._shown = shown
         self._library = library
         self._recorded = recorded
-        self._only_grows = only_grows
+        self._is_private = is_private
         self._kept = KeptSteps(library, saved)
         self._pid = os.getpid()  # SQLite's connections are for no fork
         self._opened = opened or identity_of(database)
@@ -137,8 +146,8 @@ class Steps:
         self._spent_ns = 0
         self._is_forgotten = False
         self._running = 0
-        _open.add(self)
-        if not only_grows:
+        _sessions.add(self)
+        if not is_private:
             self.rename(database, recorded.meta)
 
     def rename(self, database: Path, meta: dict[str, Any]) -> None:
@@ -149,9 +158,8 @@ class Steps:
     @property
     def is_worth_it(self) -> bool:
         """Whether workers can begin, and are worth it."""
-        loaded = sum(count for _, count in self._recorded.counts.values())
         return (
-            loaded >= _MANY_RECORDS
+            self._recorded.is_long
             and self._is_here
             and not self._plan.is_stopped
             # The file that is open is still the one that has its name.
@@ -240,15 +248,9 @@ class Steps:
         if schema not in found:
             connection.execute(f"ATTACH ? AS {schema}", (uri_of(self._path_of(schema), "ro"),))
 
-    def lose(self, schema: str | None) -> None:
+    def lose(self, schema: str) -> None:
         """A file is gone, and its steps with it: who wants them makes them."""
-        plan = self._plan
-        with plan.changed:
-            lost = {name for name, place in plan.there.items() if place == schema}
-            for name in lost:
-                del plan.there[name]
-            plan.failed |= lost
-            plan.changed.notify_all()
+        self._plan.lose(schema)
 
     def statements(self, wanted: Collection[str]) -> tuple[list[str], frozenset[str]]:
         """What lets a program read those of these that are there, and which they are."""
@@ -264,11 +266,12 @@ class Steps:
         """Forget what is damaged: nothing is read from files any more."""
         self.stop()
         with self._plan.changed:
-            schemas = set(self._plan.there.values()) - {"main"}
             self._plan.there.clear()
-        for schema in schemas:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute(f"DETACH {schema}")
+        # Each that has a file of ours, also of an attach() that failed half-way.
+        for _, schema, _ in connection.execute("PRAGMA database_list").fetchall():
+            if schema.startswith((_OWN, KEPT)):
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute(f"DETACH {schema}")
         self._kept.remove()
 
     def abandon(self) -> None:
@@ -366,7 +369,8 @@ class Steps:
                     self._folder = self._open.enter_context(private_folder(place))
         if self._folder is None:
             # The folder of who writes the file is private, and goes with it.
-            beside = self.database if self._only_grows else Path(tempfile.gettempdir(), _OWN)
+            shared = Path(tempfile.gettempdir(), "wbscope-steps")
+            beside = self.database if self._is_private else shared
             self._folder = self._open.enter_context(private_folder(beside))
         return self._folder
 
@@ -378,9 +382,7 @@ class Steps:
         # the statement.
         try:
             with contextlib.suppress(Exception, KeyboardInterrupt):
-                connection, recorded = open_database(
-                    self.database, self._shown, only_grows=self._only_grows
-                )
+                connection, recorded = open_database(self.database, self._shown)
                 with contextlib.closing(connection):
                     if identity_of(self.database) != self._opened:
                         return  # another file was put in the place of the run
@@ -468,7 +470,7 @@ def step_view(name: str, schema: str) -> str:
 
 def _close_all() -> None:
     """Sessions that nobody has closed leave no files."""
-    for one in tuple(_open):
+    for one in tuple(_sessions):
         one.close(keep=False)
 
 

@@ -34,8 +34,6 @@ __all__ = ["Beside", "Timeline", "write_timeline"]
 _THREADS = "wb_thread"
 # Events with more records than this ride along only when asked for: they would be most of the file.
 _MOST_RIDING = 100_000
-# With fewer, a second connection takes longer than it saves.
-_MANY_RECORDS = 1 << 17
 
 _Part = tuple[int | None, int | None]
 
@@ -170,7 +168,7 @@ class _Drawing:
 
     def _lane(self) -> list[str]:
         """Views that a second connection reads, about half of the work."""
-        if sum(count for _, count in self._run.recorded().counts.values()) < _MANY_RECORDS:
+        if not self._run.recorded().is_long:
             return []
         files = [self._run.library.files[view] for view in self._views]
         lane: list[str] = []

@@ -6,11 +6,9 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
@@ -18,12 +16,10 @@ from support.steps import (
     workers,
 )
 from support.waits import wait_until
-from wbscope.library import steps
+from wbscope.library import database, steps
 from wbscope.library.library import Library, load_library
-from wbscope.library.steps import Steps
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
-from wbscope.timeline import export
 
 _RUN = REPOSITORY / "examples/four-equal-writers"
 
@@ -51,9 +47,8 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Of its own; workers are there also of a small run, and on one processor."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(folder))
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 0)
     monkeypatch.setattr(steps, "_WORTH_NS", 0)
-    monkeypatch.setattr(export, "_MANY_RECORDS", 0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return folder
 
@@ -71,17 +66,3 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     assert list(temp.iterdir()) == []
     private = [path for path in tmp_path.rglob(".*") if ".wbscope-" in path.name]
     assert private == []
-
-
-@pytest.fixture
-def makes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The steps that workers make."""
-    names: list[str] = []
-    make = Steps._make
-
-    def note(self: Steps, connection: sqlite3.Connection, definitions: Any, name: str, *of: Any):
-        names.append(name)
-        make(self, connection, definitions, name, *of)
-
-    monkeypatch.setattr(Steps, "_make", note)
-    return names

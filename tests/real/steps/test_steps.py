@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,15 +25,15 @@ from support.steps import (
 )
 from wbscope.base.errors import QueryError
 from wbscope.base.span import parse_span
+from wbscope.library import database
 from wbscope.library import kept as kept_module
-from wbscope.library import steps
+from wbscope.library.engine import FINDINGS
 from wbscope.library.library import Library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.library.steps import Steps
 from wbscope.run.run import Run
-from wbscope.timeline import export
 from wbscope.timeline.export import write_timeline
 
 
@@ -44,11 +46,11 @@ def test_answers_are_the_same(
         first, last = run.bounds()
     third = (last - first) // 3
     params = Params() if part == "whole" else Params(t0_ns=first + third, t1_ns=last - third)
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 60)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 1 << 60)
     wanted, none = answers(run_db, library, params, announced=True)
     assert not none
     assert not makes
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 0)
     assert answers(run_db, library, params, announced=True)[0] == wanted
     there = list(makes)
     assert len(there) > 20
@@ -66,7 +68,7 @@ def test_the_verdict_is_the_same(
 ) -> None:
     told = findings(run_db, library)
     assert makes
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 60)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 1 << 60)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(run_db.parent / "another"))
     assert findings(run_db, library) == told
 
@@ -142,7 +144,9 @@ def test_damaged_files_are_made_again(
     run_db: Path, library: Library, cache: Path, damage: str
 ) -> None:
     first, _ = answers(run_db, library)
-    for path in kept(cache):
+    foreign = kept(cache)[0].with_name("other.db")
+    foreign.write_text("no file of ours")
+    for path in set(kept(cache)) - {foreign}:
         data = bytearray(path.read_bytes())
         if damage == "cut":
             del data[len(data) // 2 :]
@@ -156,6 +160,7 @@ def test_damaged_files_are_made_again(
     assert answers(run_db, library)[0] == first
     assert answers(run_db, library)[0] == first
     assert answers(run_db, library)[1]
+    assert foreign.read_text() == "no file of ours"
 
 
 def test_a_cache_that_cannot_be_used_changes_nothing(
@@ -164,10 +169,16 @@ def test_a_cache_that_cannot_be_used_changes_nothing(
     first, _ = answers(run_db, library)
     blocker = run_db.with_name("file")
     blocker.write_text("")
+    # As ours are called, but no writer of ours has made it.
+    foreign = Path(tempfile.gettempdir(), ".wbscope-steps.wbscope-abcdefgh", "file")
+    foreign.parent.mkdir()
+    foreign.write_text("")
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(blocker / "below"))
     makes.clear()
     assert answers(run_db, library) == (first, frozenset())
     assert makes
+    assert foreign.exists()
+    shutil.rmtree(foreign.parent)
 
 
 def test_steps_of_a_database_with_a_log_beside_it_are_not_kept(
@@ -244,7 +255,7 @@ def test_a_timeline_is_drawn_of_steps(
 ) -> None:
     """The same without any, and where they are damaged between the verdict and the drawing."""
     span = parse_span(None, None, part or None)
-    files = [tmp_path / f"{name}.pftrace" for name in ("steps", "damaged", "none", "one")]
+    files = [tmp_path / f"{name}.pftrace" for name in ("steps", "damaged", "none")]
     with wbscope.open(run_db) as run:
         write_timeline(run, files[0], span=span)
         assert makes
@@ -260,12 +271,10 @@ def test_a_timeline_is_drawn_of_steps(
         monkeypatch.setattr(Steps, "statements", damaged)
         write_timeline(run, files[1], span=span)
     monkeypatch.setattr(Steps, "statements", statements)
-    monkeypatch.setattr(steps, "_MANY_RECORDS", 1 << 60)
+    monkeypatch.setattr(database, "_MANY_RECORDS", 1 << 60)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     with wbscope.open(run_db) as run:
         write_timeline(run, files[2], span=span)
-        monkeypatch.setattr(export, "_MANY_RECORDS", 1 << 60)  # on one connection
-        write_timeline(run, files[3], span=span)
     assert len({path.read_bytes() for path in files}) == 1
     assert garbage.read_bytes() == b"no database" * 1000
 
@@ -330,3 +339,12 @@ def test_a_key_that_is_no_text_is_no_traceback(run_db: Path, library: Library) -
     with contextlib.closing(sqlite3.connect(run_db)) as connection, connection:
         connection.execute("INSERT INTO meta VALUES (x'ff', 1)")
     assert answers(run_db, library)[0]
+
+
+def test_no_step_tells_what_a_session_says(run_db: Path, library: Library) -> None:
+    """Rows of a kept answer are those of the run alone: findings have labels and filters."""
+    engine = SqliteEngine(run_db, "run.db", library)
+    told = {name for name in library.files if engine._steps.is_step(name)}
+    engine.close()
+    assert "stalls" in told
+    assert {name for name in told if FINDINGS in library.closure([name])} == set()

@@ -206,8 +206,8 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
     """The workers are not there: what they were to make is made in the child."""
     code = (
         "import os, sys, threading, wbscope\n"
-        "from wbscope.library import steps\n"
-        "steps._MANY_RECORDS = 0\n"
+        "from wbscope.library import database, steps\n"
+        "database._MANY_RECORDS = 0\n"
         "os.sched_getaffinity = lambda _: {0, 1}\n"
         "begun, go_on = threading.Barrier(3), threading.Event()\n"
         "steps.Steps._make_all = lambda *_: begun.wait() + 1 and go_on.wait()\n"
@@ -227,8 +227,8 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
 def test_a_fork_that_ends_leaves_the_files(run_db: Path) -> None:
     code = (
         "import gc, os, sys, wbscope\n"
-        "from wbscope.library import steps\n"
-        "steps._MANY_RECORDS = 0\n"
+        "from wbscope.library import database, steps\n"
+        "database._MANY_RECORDS = 0\n"
         "run = wbscope.open(sys.argv[1])\n"
         "assert run.query('fairness').rows\n"
         "folder = run._session.engine._steps._folder\n"
@@ -249,8 +249,8 @@ def test_a_fork_that_ends_leaves_the_files(run_db: Path) -> None:
 def test_a_script_that_does_not_close_leaves_no_folder(run_db: Path, cache: Path) -> None:
     code = (
         "import sys, wbscope\n"
-        "from wbscope.library import steps\n"
-        "steps._MANY_RECORDS = 0\n"
+        "from wbscope.library import database, steps\n"
+        "database._MANY_RECORDS = 0\n"
         "run = wbscope.open(sys.argv[1])\n"
         "run.expect(['stalls', 'blame', 'check'])\n"
     )
