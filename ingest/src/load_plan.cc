@@ -32,7 +32,15 @@ class Plan {
     if (!type.step() || type.text(0) != "object") wrong(name_, "no JSON object", "one of events");
   }
 
-  // The keys of the object at a path, each a "system:name", and their types and values.
+  void read(LoadPlan& out) {
+    for (const Member& event : members("$", "object")) {
+      check_event(event.key);
+      read_event(event.key, path_of("$", event.key), out);
+    }
+  }
+
+ private:
+  // The members of the object or array at a path.
   struct Member {
     std::string key, type, value;
   };
@@ -67,14 +75,6 @@ class Plan {
     }
   }
 
-  void read(LoadPlan& out) {
-    for (const Member& event : members("$", "object")) {
-      check_event(event.key);
-      read_event(event.key, path_of("$", event.key), out);
-    }
-  }
-
- private:
   static std::string path_of(const std::string& path, const std::string& key) {
     return path + ".\"" + key + '"';
   }

@@ -106,7 +106,8 @@ void EventWriter::add_context(const PreviousChoice& previous, const std::vector<
     if (!wanted[to] || !previous.has_context(event.system, event.name)) continue;
     for (std::size_t from = 0; from < tables_.size(); ++from) {
       const EventPlan& other = catalog_.events[from];
-      const auto* fields = previous.context_fields(other.system, other.name, event.system, event.name);
+      const auto* fields =
+          previous.context_fields(other.system, other.name, event.system, event.name);
       if (!wanted[from] || !fields) continue;
       tables_[from].contexts.push_back({to, named_fields(other, *fields), !fields->empty()});
     }
@@ -156,7 +157,7 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
 
 // The bytes of the fields; of a short record those that it has.
 std::string_view EventWriter::values_of(const std::vector<FieldPlan>& fields,
-                                   std::span<const std::byte> record) {
+                                        std::span<const std::byte> record) {
   values_bytes_.clear();
   for (const FieldPlan& field : fields) {
     if (field.offset >= record.size()) continue;

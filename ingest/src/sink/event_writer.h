@@ -61,7 +61,7 @@ class EventWriter {
     LinkColumns links;
     std::shared_ptr<PreviousRow> previous;
     std::vector<FieldPlan> repeats;  // the fields that repeats_count is about
-    std::vector<Context> contexts;          // what this event is to others
+    std::vector<Context> contexts;   // what this event is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
@@ -69,7 +69,7 @@ class EventWriter {
   [[nodiscard]] bool is_full(const Table& table) const noexcept;
   void add_context(const PreviousChoice& previous, const std::vector<bool>& wanted);
   [[nodiscard]] std::string_view values_of(const std::vector<FieldPlan>& fields,
-                                      std::span<const std::byte> record);
+                                           std::span<const std::byte> record);
   void flush(std::uint32_t event);
   void insert(const EventPlan& plan, Table& table);
   void flush_all();

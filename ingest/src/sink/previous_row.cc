@@ -57,12 +57,12 @@ bool PreviousChoice::is_in_context(std::string_view system, std::string_view nam
   });
 }
 
-const std::vector<std::string>* PreviousChoice::context_fields(std::string_view other_system,
-                                                     std::string_view other_name,
-                                                     std::string_view system,
-                                                     std::string_view name) const {
+const std::vector<std::string>* PreviousChoice::context_fields(
+    std::string_view other_system, std::string_view other_name, std::string_view system,
+    std::string_view name) const {
   for (const auto& context : contexts_) {
-    if (is_named(context.other, other_system, other_name) && is_named(context.event, system, name)) {
+    if (is_named(context.other, other_system, other_name) &&
+        is_named(context.event, system, name)) {
       return &context.fields;
     }
   }
@@ -104,7 +104,8 @@ void PreviousRow::link(EventLead& lead, std::string_view values) {
   bool is_repeat = is_same;
   if (has_context_) {
     const auto found = task_contexts_.find(lead.tid);
-    const auto context = found == task_contexts_.end() ? kNoContext : std::exchange(found->second, kNoContext);
+    const auto context =
+        found == task_contexts_.end() ? kNoContext : std::exchange(found->second, kNoContext);
     is_repeat = is_same && context != kNoContext && context == last.context;
     last.context = context;
   }

@@ -213,7 +213,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
 
 // The values of the fields by their names, so that their order in the record does not count.
 std::string_view ValueWriter::values_of(const Event& event, const std::vector<std::string>& names,
-                                   std::span<const Cell> cells) {
+                                        std::span<const Cell> cells) {
   values_bytes_.clear();
   const auto add = [this](char kind, const void* data, std::size_t bytes) {
     values_bytes_ += kind;

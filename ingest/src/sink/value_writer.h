@@ -134,10 +134,11 @@ class ValueWriter {
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
-  // Makes one the contexts of the other, if it is.
+  // Lets the other event be context of this one, if it is.
   void add_context(Event& other, Event& event) const;
-  [[nodiscard]] std::string_view values_of(const Event& event, const std::vector<std::string>& names,
-                                      std::span<const Cell> cells);
+  [[nodiscard]] std::string_view values_of(const Event& event,
+                                           const std::vector<std::string>& names,
+                                           std::span<const Cell> cells);
   [[nodiscard]] LinkColumns links(const Event& event) const;
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
   void prepare(Event& event);

@@ -22,8 +22,11 @@ Decoded drawn(Fill fill) {
     TrackTree tree(writer, {{"Writeback", {.rank = 0, .is_top = false, .description = "all"}},
                             {"Writeback/Second", {.rank = 1, .is_top = false, .description = "two"}},
                             {"Writeback/First", {.rank = 0, .is_top = false, .description = "one"}}},
-                   {}, {{"ns", {"ms", 1e-6}}, {"bytes", {"MiB", 0x1p-20}}, {"bytes/s", {"MiB/s", 0x1p-20}},
-                        {"ratio", {"%", 100}}});
+                   {},
+                   {{"ns", {"ms", 1e-6}},
+                    {"bytes", {"MiB", 0x1p-20}},
+                    {"bytes/s", {"MiB/s", 0x1p-20}},
+                    {"ratio", {"%", 100}}});
     fill(tree);
   });
 }
