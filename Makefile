@@ -64,7 +64,7 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 	$(BIN)/python tools/gen_ui.py --check
 	$(BIN)/python tools/gen_config.py --check
 
-check: test-setup ## what a contributor runs: lint, C++ unit tests, each test function on a few cases
+check: test-setup ## what a contributor runs: lint, C++ unit tests, a few cases of each quick test function
 	$(BIN)/python tools/run_tests.py quick
 
 test: test-setup ## what CI runs: every test function, of many cases the eighth of this commit

@@ -35,7 +35,7 @@ _QUICK_CASES = {
     "tracedat": 2,
     "traces": 12,
 }
-_SLOW_CPU_SECONDS = 0.5  # of the cases of a function that make check would run
+_SLOW_CPU_SECONDS = 0.3  # of the cases of a function that make check would run
 _PR_SET_CHILD_SUBREAPER = 36
 # Of cases that are recorded runs, those of the smallest one.
 _QUICK_RUN = re.compile(r"\bfour-equal-writers(?!-7)")
