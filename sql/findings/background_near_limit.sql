@@ -38,9 +38,7 @@ WITH
   )
 SELECT
   h.dur AS cost_task_ns,
-  h.bdi,
-  m.bg_thresh_bytes,
-  m.thresh_bytes,
+  h.bdi, m.bg_thresh_bytes, m.thresh_bytes,
   CAST(
     (m.thresh_bytes - m.bg_thresh_bytes) * u.second_ns / d.disk_bytes_per_s
     AS INTEGER

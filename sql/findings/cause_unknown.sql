@@ -59,11 +59,7 @@ SELECT
     WHEN a.tid IS NOT NULL OR t.call_max_ns >= v.long_call_ns THEN 'warning'
     ELSE 'note'
   END AS severity,
-  t.tasks,
-  t.bdi,
-  a.asleep_ratio,
-  a.tid,
-  a.life_ns,
+  t.tasks, t.bdi, a.asleep_ratio, a.tid, a.life_ns,
   coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS longest,
   (
     SELECT
@@ -89,8 +85,7 @@ SELECT
       THEN 'what the flushers do'
     ELSE 'the dirty limits (global_dirty_state)'
   END AS missing,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b

@@ -81,8 +81,7 @@ WITH
   ),
   share AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
+      s.bdi, s.cgroup_ino,
       sum(s.dur * s.own_share_ratio) / sum(s.dur) AS own_share_ratio,
       sum(s.dur * s.holder_share_ratio)
         / nullif(
@@ -96,16 +95,12 @@ WITH
   ),
   holder AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
-      s.holder_bdi,
-      s.holder_cgroup_ino,
+      s.bdi, s.cgroup_ino, s.holder_bdi, s.holder_cgroup_ino,
       row_number() OVER (
         PARTITION BY s.bdi, s.cgroup_ino
         ORDER BY
           total(s.dur * s.holder_share_ratio) DESC,
-          s.holder_bdi,
-          s.holder_cgroup_ino
+          s.holder_bdi, s.holder_cgroup_ino
       ) AS place
     FROM starved AS s
     WHERE s.holder_bdi IS NOT NULL
@@ -152,9 +147,7 @@ WITH
   ),
   other AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
-      s.is_known,
+      s.bdi, s.cgroup_ino, s.is_known,
       CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE r.rival_cgroup_ino END
         AS other_cgroup_ino
     FROM share AS s
@@ -169,10 +162,7 @@ SELECT
     ELSE 'warning'
   END AS severity,
   CASE WHEN o.is_known THEN 'measured' ELSE 'inferred' END AS confidence,
-  t.tasks,
-  t.bdi,
-  t.cgroup_ino,
-  s.own_share_ratio,
+  t.tasks, t.bdi, t.cgroup_ino, s.own_share_ratio,
   t.bdi AS holder_bdi,
   o.other_cgroup_ino AS holder_cgroup_ino,
   CASE WHEN o.is_known THEN s.holder_share_ratio END AS holder_share_ratio,
@@ -202,8 +192,7 @@ SELECT
       THEN 'Move the writers of the root cgroup into one, and give it'
     ELSE 'Give the cgroup whose pages they are'
   END AS unsized,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN sized AS z

@@ -23,8 +23,7 @@ SELECT
   0 AS cost_task_ns,
   CASE WHEN h.silent_ns >= 2 * v.worth_most_ns THEN 'severe' ELSE 'warning' END
     AS severity,
-  h.bdi,
-  h.silent_ns,
+  h.bdi, h.silent_ns,
   CASE WHEN h.is_open THEN 'the trace ended' END AS end,
   h.from_ts AS first_ts,
   h.to_ts AS last_ts

@@ -40,10 +40,7 @@
 --   not known, as above
 -- @source    block/blk-throttle.c
 SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
-  t.cgroup_ino,
+  t.cost_task_ns, t.tasks, t.bdi, t.cgroup_ino,
   nullif(t.cgroup_ino, 1) AS limited_cgroup_ino,
   CASE
     WHEN t.bdi GLOB '[0-9]*:[0-9]*'
@@ -55,8 +52,7 @@ SELECT
   END AS mapped_bdi,
   1 - t.device_ratio AS idle_ratio,
   CASE WHEN n.bdi IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

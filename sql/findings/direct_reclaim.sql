@@ -128,17 +128,12 @@ SELECT
     AS throttled_ns,
   z.barren_ratio,
   CASE WHEN z.barren_ratio > 0 THEN 'add memory' END AS room,
-  z.skipped_ratio,
-  z.compaction,
-  s.watermark_scale_factor,
+  z.skipped_ratio, z.compaction, s.watermark_scale_factor,
   s.factor AS proposed_factor,
   0.01 * s.factor AS proposed_percent,
   CASE WHEN s.factor > 0 THEN 'earlier' END AS earlier,
   CASE WHEN s.factor > 0 THEN 'allocstall lower' END AS expected,
-  s.high_factor,
-  s.old_release,
-  t.first_ts,
-  t.last_ts
+  s.high_factor, s.old_release, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN beside AS z

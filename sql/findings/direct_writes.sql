@@ -17,13 +17,9 @@
 -- @column    written_bytes INTEGER all that the device wrote; NULL = not known
 -- @source    Documentation/block/biodoc.rst; block/fops.c
 SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
-  t.longest_ns,
+  t.cost_task_ns, t.tasks, t.bdi, t.longest_ns,
   CAST(d.written_bytes AS INTEGER) AS written_bytes,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

@@ -66,8 +66,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      d.device,
-      d.took_ns,
+      d.device, d.took_ns,
       row_number() OVER (PARTITION BY d.device ORDER BY d.took_ns) AS place,
       count(*) OVER (PARTITION BY d.device) AS places_count
     FROM done AS d
@@ -78,15 +77,10 @@ SELECT
   CASE WHEN a.dur >= v.most_ratio * t.cost_task_ns THEN 'inferred'
     ELSE 'measured'
   END AS confidence,
-  t.tasks,
-  t.bdi,
-  t.longest_ns,
-  s.read_bytes,
-  s.reads_count,
+  t.tasks, t.bdi, t.longest_ns, s.read_bytes, s.reads_count,
   r.took_ns AS latency_ns,
   nullif(s.written_bytes, 0) AS written_bytes,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN ahead AS a ON a.bdi = t.bdi

@@ -18,14 +18,7 @@
 --   {bdi:raw} {disk:raw}.
 -- @events    writeback:balance_dirty_pages, block:block_rq_complete
 -- @source    docs/record.md
-SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
-  u.disk,
-  u.disks,
-  t.first_ts,
-  t.last_ts
+SELECT t.cost_task_ns, t.tasks, t.bdi, u.disk, u.disks, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 JOIN wb_disk_unknown AS u ON u.bdi = t.bdi

@@ -86,11 +86,7 @@ SELECT
     THEN 'Writes failed'
     ELSE 'Writes failed and data is lost'
   END AS lead,
-  s.bdi,
-  s.requests_count,
-  s.failed_bytes,
-  s.files_count,
-  s.calls_count,
+  s.bdi, s.requests_count, s.failed_bytes, s.files_count, s.calls_count,
   CASE WHEN s.first_call = s.last_call THEN s.first_call
     ELSE 'fsync and the like'
   END AS call,
@@ -106,9 +102,7 @@ SELECT
     ELSE s.first_error || ' or ' || s.last_error
   END AS error,
   s.first_ts - b.first_ts AS after_ns,
-  s.full_error,
-  s.first_ts,
-  s.last_ts
+  s.full_error, s.first_ts, s.last_ts
 FROM summed AS s
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_loss_total AS t

@@ -32,19 +32,15 @@
 WITH
   share AS (
     SELECT
-      r.bdi,
-      r.cgroup_ino,
-      r.dirtied_basis,
+      r.bdi, r.cgroup_ino, r.dirtied_basis,
       r.rate_bytes_per_s AS rate,
-      r.is_compared,
-      r.events_count,
+      r.is_compared, r.events_count,
       r.rate_bytes_per_s / r.entitlement_bytes_per_s AS x
     FROM wb_task_rate AS r
   ),
   indexed AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
+      s.bdi, s.cgroup_ino,
       sum(s.is_compared) AS tasks_count,
       sum(s.x) * sum(s.x) / nullif(count(s.x) * sum(s.x * s.x), 0) AS weighted,
       sum(s.rate) * sum(s.rate) / nullif(count(*) * sum(s.rate * s.rate), 0)
@@ -63,9 +59,7 @@ WITH
   )
 SELECT
   0 AS cost_task_ns,
-  i.bdi,
-  i.cgroup_ino,
-  i.tasks_count,
+  i.bdi, i.cgroup_ino, i.tasks_count,
   i.weighted AS weighted_ratio,
   CASE WHEN i.weighted IS NULL THEN i.plain END AS plain_ratio,
   i.slow AS slow_bytes_per_s,

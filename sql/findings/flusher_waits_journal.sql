@@ -21,17 +21,12 @@
 -- @column    in_all TEXT that this is their sum; empty for one
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT
-  t.cost_task_ns,
-  j.confidence,
-  t.tasks,
+  t.cost_task_ns, j.confidence, t.tasks,
   CASE t.tasks_count WHEN 1 THEN 'The flusher' ELSE 'Flushers (' || t.tasks
     || ')'
   END AS who,
   CASE t.tasks_count WHEN 1 THEN '' ELSE ' in all' END AS in_all,
-  t.bdi,
-  t.longest_ns,
-  t.first_ts,
-  t.last_ts
+  t.bdi, t.longest_ns, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_journal_basis AS j

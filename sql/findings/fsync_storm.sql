@@ -36,14 +36,9 @@ WITH
     GROUP BY l.bdi
   )
 SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
-  c.fsyncs_count,
-  c.fsync_ns,
+  t.cost_task_ns, t.tasks, t.bdi, c.fsyncs_count, c.fsync_ns,
   c.fsync_ns / c.fsyncs_count AS mean_ns,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 JOIN called AS c ON c.bdi = t.bdi

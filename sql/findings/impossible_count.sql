@@ -29,10 +29,7 @@ SELECT
     ELSE 0
   END AS cost_task_ns,
   CASE i.is_sure WHEN 1 THEN 'measured' ELSE 'inferred' END AS confidence,
-  i.what,
-  i.rows_count,
-  i.events_count,
-  i.event,
+  i.what, i.rows_count, i.events_count, i.event,
   CASE i.is_sure WHEN 1 THEN ''
     ELSE ', or the threshold fell right before the trace'
   END AS doubt,

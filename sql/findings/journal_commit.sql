@@ -85,13 +85,8 @@ SELECT
       THEN j.confidence
     ELSE 'inferred'
   END AS confidence,
-  t.tasks,
-  t.bdi,
-  t.longest_ns,
-  d.disk_bytes_per_s,
-  m.dirty_max_bytes,
-  p.proposed_bytes,
-  p.background_bytes,
+  t.tasks, t.bdi, t.longest_ns, d.disk_bytes_per_s, m.dirty_max_bytes,
+  p.proposed_bytes, p.background_bytes,
   x.bdi AS journaled_bdi,
   CASE
     WHEN y.is_asked = 0 AND coalesce(p.limit_bytes, p.little_bytes) IS NOT NULL
@@ -103,8 +98,7 @@ SELECT
     WHEN y.is_asked IS NULL AND coalesce(p.limit_bytes, p.little_bytes) > 0
       THEN t.bdi
   END AS unasked_bdi,
-  p.untold_bytes,
-  p.other_bdi,
+  p.untold_bytes, p.other_bdi,
   CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
   p.request_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
@@ -113,8 +107,7 @@ SELECT
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_journal_basis AS j

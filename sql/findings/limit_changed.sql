@@ -74,8 +74,7 @@ SELECT
   CASE WHEN c.changes_count = 1 THEN c.dirty_bytes END AS dirty_bytes,
   CASE WHEN c.changes_count > 1 THEN c.low_bytes END AS low_bytes,
   CASE WHEN c.changes_count > 1 THEN c.high_bytes END AS high_bytes,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_rule AS v
 LEFT JOIN counted AS c ON 1 = 1
 LEFT JOIN wb_loss_total AS t ON t.finding = 'limit_changed'

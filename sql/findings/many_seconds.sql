@@ -100,8 +100,7 @@ SELECT
     AS severity,
   CASE WHEN w.reached_ratio IS NULL THEN 'measured' ELSE 'inferred' END
     AS confidence,
-  t.tasks,
-  k.place,
+  t.tasks, k.place,
   CASE WHEN k.has_sync = 0 THEN 'stalls_by_task.max_ns lower'
     ELSE 'copy_and_sync.sync_ns lower'
   END AS expected,
@@ -110,25 +109,17 @@ SELECT
   w.dirty_max_bytes,
   CASE WHEN w.dirty_max_bytes IS NOT NULL THEN w.backlog_ns END
     AS dirty_max_ns,
-  w.held_bytes,
-  w.wrote_bytes,
-  w.any_bytes,
+  w.held_bytes, w.wrote_bytes, w.any_bytes,
   CASE WHEN w.dirty_max_bytes IS NULL THEN w.disk_bytes_per_s END
     AS disk_bytes_per_s,
-  w.reached_ratio,
-  w.proposed_bytes,
-  w.worth_bytes,
-  w.floor_bytes,
-  w.background_bytes,
-  w.other_bdi,
+  w.reached_ratio, w.proposed_bytes, w.worth_bytes, w.floor_bytes,
+  w.background_bytes, w.other_bdi,
   CASE WHEN w.request_bytes > 0 THEN w.bdi END AS iops_bdi,
-  w.request_bytes,
-  s.dirty_bytes,
+  w.request_bytes, s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s

@@ -25,10 +25,7 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.cost_task_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
-  t.tasks,
-  t.longest_ns,
-  t.first_ts,
-  t.last_ts
+  t.tasks, t.longest_ns, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 WHERE t.finding = 'memcg_high' AND t.cost_task_ns >= v.loss_least_ns

@@ -71,17 +71,13 @@ SELECT
     AS severity,
   CASE WHEN d.reached_ratio IS NULL THEN 'measured' ELSE 'inferred' END
     AS confidence,
-  t.tasks,
-  t.bdi,
+  t.tasks, t.bdi,
   e.bytes_per_s AS believed_bytes_per_s,
-  d.disk_bytes_per_s,
-  t.call_part_ns,
-  r.max_percent,
+  d.disk_bytes_per_s, t.call_part_ns, r.max_percent,
   CASE WHEN r.has_strict THEN 1 END AS strict,
   CASE WHEN r.has_strict THEN 0 END AS lax,
   CASE r.has_strict WHEN 0 THEN r.release END AS old_release,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi

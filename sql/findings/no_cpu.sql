@@ -34,10 +34,7 @@ SELECT
   CASE WHEN r.ready_ns >= v.most_ratio * r.seen_ns THEN 'warning' ELSE 'note'
   END AS severity,
   coalesce(nullif(r.comm, 'tid ' || r.tid) || ' ' || r.tid, r.comm) AS task,
-  r.tid,
-  r.comm,
-  r.ready_ns,
-  r.seen_ns,
+  r.tid, r.comm, r.ready_ns, r.seen_ns,
   1.0 * r.ready_ns / r.seen_ns AS ready_ratio,
   r.longest_ns,
   CASE count(*) OVER ()

@@ -43,14 +43,8 @@ SELECT
     WHEN s.ticks_clock IS NULL THEN 'what follows are lower bounds'
     ELSE 'nobody knows how long anything took'
   END AS so,
-  s.gaps_count,
-  s.lost_count,
-  s.unknown_gaps_count,
-  s.unread_count,
-  s.lacking,
-  s.state,
-  s.ticks_clock,
-  s.is_empty,
+  s.gaps_count, s.lost_count, s.unknown_gaps_count, s.unread_count, s.lacking,
+  s.state, s.ticks_clock, s.is_empty,
   CASE
     WHEN s.is_empty
       THEN 'Record again, for longer and while something writes; of a trace'

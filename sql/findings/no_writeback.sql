@@ -50,9 +50,7 @@ WITH
     GROUP BY l.bdi
   )
 SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
+  t.cost_task_ns, t.tasks, t.bdi,
   CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN t.bdi END
     AS strict_bdi,
   CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
@@ -69,8 +67,7 @@ SELECT
   CASE WHEN h.nr_writeback > 0 THEN t.bdi END AS away_bdi,
   CASE WHEN h.nr_writeback > 0 THEN NULL ELSE 'the flusher' END AS flusher,
   1.0 * t.cost_task_ns / h.dur AS share_ratio,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_kernel AS k

@@ -186,9 +186,7 @@ WITH
     SELECT
       a.tid,
       coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS task,
-      a.bdi,
-      a.asleep_ratio,
-      a.life_ns,
+      a.bdi, a.asleep_ratio, a.life_ns,
       s.what AS stuck,
       CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
       CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
@@ -272,19 +270,9 @@ SELECT
       THEN 'no write was held up by dirty throttling that was not before'
     ELSE 'no write was held up by dirty throttling'
   END AS calm,
-  s.held_ns,
-  s.longest_ns,
-  j.other_ns,
-  j.task,
-  j.tid,
+  s.held_ns, s.longest_ns, j.other_ns, j.task, j.tid,
   CASE WHEN j.task IS NOT NULL THEN j.bdi END AS asleep_bdi,
-  j.asleep_ratio,
-  j.life_ns,
-  j.stuck,
-  j.resource,
-  j.disk,
-  j.cpu,
-  j.excerpt,
+  j.asleep_ratio, j.life_ns, j.stuck, j.resource, j.disk, j.cpu, j.excerpt,
   CASE WHEN j.is_unseen AND coalesce(j.doubt, '') <> 'piece'
     THEN '; whether anything else held a task up was not recorded'
     ELSE ''
@@ -298,8 +286,7 @@ SELECT
     WHEN l.is_short THEN ' in so short a time'
     ELSE ''
   END AS part,
-  m.dirty_max_bytes,
-  m.limit_max_bytes
+  m.dirty_max_bytes, m.limit_max_bytes
 FROM wb_dirty_extent AS m
 CROSS JOIN summed AS s
 CROSS JOIN length AS l

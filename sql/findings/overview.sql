@@ -45,8 +45,7 @@ WITH
 SELECT
   0 AS cost_task_ns,
   b.asked_ns AS duration_ns,
-  f.dirtied_bytes,
-  f.written_bytes,
+  f.dirtied_bytes, f.written_bytes,
   CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
     THEN ', counting writes that failed'
     ELSE ''

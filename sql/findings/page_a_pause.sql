@@ -27,8 +27,7 @@
 WITH
   paused AS (
     SELECT
-      p.task_id,
-      p.bdi,
+      p.task_id, p.bdi,
       count(*) AS pauses_count,
       sum(p.slept_ns) AS slept_ns,
       sum(
@@ -57,11 +56,7 @@ WITH
 SELECT
   0 AS cost_task_ns,
   coalesce(nullif(k.comm, 'tid ' || k.tid) || ' ' || k.tid, k.comm) AS task,
-  k.comm,
-  k.tid,
-  c.bdi,
-  c.pauses_count,
-  c.slept_ns,
+  k.comm, k.tid, c.bdi, c.pauses_count, c.slept_ns,
   (
     SELECT sum(t.accounted_bytes)
     FROM wb_throttle_cost AS t

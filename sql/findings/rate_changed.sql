@@ -21,9 +21,7 @@
 -- @source    docs/findings.md
 SELECT
   0 AS cost_task_ns,
-  d.bdi,
-  d.before_bytes_per_s,
-  d.after_bytes_per_s,
+  d.bdi, d.before_bytes_per_s, d.after_bytes_per_s,
   d.changed_ts - b.first_ts AS changed_after_ns
 FROM wb_disk_rate AS d
 CROSS JOIN wb_bounds AS b

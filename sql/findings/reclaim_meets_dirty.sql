@@ -103,8 +103,7 @@ SELECT
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s

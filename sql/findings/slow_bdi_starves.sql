@@ -87,15 +87,12 @@ WITH
   ),
   holder AS (
     SELECT
-      s.bdi,
-      s.holder_bdi,
-      s.holder_cgroup_ino,
+      s.bdi, s.holder_bdi, s.holder_cgroup_ino,
       row_number() OVER (
         PARTITION BY s.bdi
         ORDER BY
           total(s.dur * s.holder_share_ratio) DESC,
-          s.holder_bdi,
-          s.holder_cgroup_ino
+          s.holder_bdi, s.holder_cgroup_ino
       ) AS place
     FROM starved AS s
     WHERE s.holder_bdi IS NOT NULL
@@ -117,11 +114,7 @@ SELECT
     WHEN s.is_known AND t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
     ELSE 'warning'
   END AS severity,
-  t.tasks,
-  t.bdi,
-  s.own_share_ratio,
-  h.holder_bdi,
-  h.holder_cgroup_ino,
+  t.tasks, t.bdi, s.own_share_ratio, h.holder_bdi, h.holder_cgroup_ino,
   s.holder_share_ratio,
   CASE s.is_known WHEN 0 THEN 'nothing tells' END AS unknown,
   CASE WHEN s.is_known = 0 AND t.device_ratio < v.most_ratio
@@ -146,8 +139,7 @@ SELECT
       AND d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
       THEN k.release
   END AS old_release,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_extent AS m

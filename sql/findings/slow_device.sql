@@ -46,8 +46,7 @@ SELECT
     AS severity,
   CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
     AS confidence,
-  t.tasks,
-  t.bdi,
+  t.tasks, t.bdi,
   CASE WHEN t.bdi GLOB '7:*' OR p.request_bytes > 0 THEN NULL ELSE t.bdi END
     AS disk_bdi,
   CASE WHEN t.bdi GLOB '7:*' THEN t.bdi END AS loop_bdi,
@@ -68,12 +67,8 @@ SELECT
       THEN 'sync_file_range, or O_DIRECT'
     WHEN c.write_bytes >= u.page_bytes THEN 'sync_file_range'
   END AS how,
-  d.disk_bytes_per_s,
-  d.reached_ratio,
-  d.below_ratio,
-  t.call_part_ns,
-  t.first_ts,
-  t.last_ts
+  d.disk_bytes_per_s, d.reached_ratio, d.below_ratio, t.call_part_ns,
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_watched AS o

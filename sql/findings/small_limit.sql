@@ -49,9 +49,7 @@
 -- @source    mm/page-writeback.c MAX_PAUSE
 WITH
   wanted AS (
-    SELECT
-      d.bdi,
-      s.round_bytes
+    SELECT d.bdi, s.round_bytes
         * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)) AS bytes
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_setting AS s
@@ -73,9 +71,7 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
     AS confidence,
-  t.tasks,
-  t.bdi,
-  m.thresh_bytes,
+  t.tasks, t.bdi, m.thresh_bytes,
   CAST(m.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
     AS thresh_ns,
   CASE WHEN m.thresh_bytes IS NULL THEN ' less time than a pause takes' END
@@ -93,8 +89,7 @@ SELECT
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u

@@ -147,9 +147,7 @@ WITH
         )
       END AS roomy_bytes,
       k.other_bytes IS NOT NULL AS is_whole,
-      s.memory_bytes,
-      k.high_bytes,
-      k.max_bytes,
+      s.memory_bytes, k.high_bytes, k.max_bytes,
       CASE
         WHEN k.cgroup_ino IS NULL
           THEN 'memory.high or memory.max, if one is set: that was not recorded'
@@ -196,9 +194,7 @@ SELECT
     ELSE 'note'
   END AS severity,
   CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
-  t.tasks,
-  t.bdi,
-  t.cgroup_ino,
+  t.tasks, t.bdi, t.cgroup_ino,
   CASE WHEN t.cgroup_ino IS NULL THEN 'a memory cgroup' ELSE 'the cgroup' END
     AS which,
   CASE WHEN t.cgroup_ino IS NULL THEN o.cgroup_ino END AS likely_cgroup_ino,
@@ -237,8 +233,7 @@ SELECT
   END AS expected,
   CASE WHEN t.call_part_ns >= v.long_call_ns THEN t.call_part_ns END
     AS call_part_ns,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM judged AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN only_one AS o ON 1 = 1

@@ -39,8 +39,7 @@
 SELECT
   t.cost_task_ns,
   CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
-  t.tasks,
-  t.bdi,
+  t.tasks, t.bdi,
   CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
     AS idle_ratio,
   CASE WHEN t.device_ratio >= v.most_ratio THEN t.device_ratio END
@@ -56,8 +55,7 @@ SELECT
   END AS max_percent,
   CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 1 END AS strict,
   CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_kernel AS k

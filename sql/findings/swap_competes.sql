@@ -62,8 +62,7 @@ SELECT
   END AS place,
   CASE s.is_shared WHEN 1 THEN 'another' ELSE 'a faster' END AS better,
   d.device_count AS swapped_count,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN reclaim_destination AS d

@@ -111,31 +111,24 @@ SELECT
     WHEN t.device_ratio < v.most_ratio
       THEN 'Tasks wait in sync while the disk has little to do'
   END AS title,
-  t.tasks,
-  k.place,
-  t.bdi,
-  t.longest_ns,
+  t.tasks, k.place, t.bdi, t.longest_ns,
   CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
     AS idle_ratio,
   CASE WHEN t.device_ratio < v.most_ratio THEN t.bdi END AS idle_bdi,
-  w.writers,
-  a.proposed_bytes,
-  a.background_bytes,
+  w.writers, a.proposed_bytes, a.background_bytes,
   CASE WHEN k.has_sync = 1 THEN a.limit_bytes END AS limit_bytes,
   CASE
     WHEN k.has_sync = 1 AND t.bdi IS NULL THEN m.dirty_max_bytes
     WHEN k.has_sync = 1 THEN a.little_bytes
   END AS little_bytes,
-  a.untold_bytes,
-  a.other_bdi,
+  a.untold_bytes, a.other_bdi,
   CASE WHEN a.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
-  t.first_ts,
-  t.last_ts
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s

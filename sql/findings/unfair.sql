@@ -56,8 +56,7 @@ WITH
   ),
   indexed AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
+      s.bdi, s.cgroup_ino,
       sum(s.x) * sum(s.x) / nullif(count(*) * sum(s.x * s.x), 0) AS jain,
       sum(s.is_greedy) AS greedy_count
     FROM share AS s
@@ -73,8 +72,7 @@ WITH
   )
 SELECT
   0 AS cost_task_ns,
-  i.bdi,
-  i.cgroup_ino,
+  i.bdi, i.cgroup_ino,
   coalesce(
     nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid,
     a.comm

@@ -14,13 +14,7 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=write_behind, bdi={bdi})
 -- @column   tasks TEXT who called it
 -- @source    fs/sync.c ksys_sync_file_range()
-SELECT
-  t.cost_task_ns,
-  t.tasks,
-  t.bdi,
-  t.longest_ns,
-  t.first_ts,
-  t.last_ts
+SELECT t.cost_task_ns, t.tasks, t.bdi, t.longest_ns, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 WHERE t.finding = 'write_behind' AND t.cost_task_ns >= v.loss_least_ns

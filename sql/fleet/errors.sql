@@ -11,9 +11,7 @@
 WITH
   ranked AS (
     SELECT
-      e.slug,
-      e.source,
-      e.message,
+      e.slug, e.source, e.message,
       ROW_NUMBER() OVER (PARTITION BY e.slug ORDER BY e.source, e.id) AS place
     FROM ingest_errors AS e
   )

@@ -16,20 +16,12 @@
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
 -- @column   task_rates TEXT comm-tid=bytes/s of each task, slowest first
 SELECT
-  f.host,
-  f.kernel,
-  f.run,
-  f.bdi,
-  f.cgroup_ino,
-  f.tasks_count,
-  f.jain_ratio,
-  f.slowest_to_fastest_ratio,
-  f.task_rates
+  f.host, f.kernel, f.run, f.bdi, f.cgroup_ino, f.tasks_count, f.jain_ratio,
+  f.slowest_to_fastest_ratio, f.task_rates
 FROM fairness AS f
 WHERE f.tasks_count > 1 AND f.jain_ratio IS NOT NULL
 ORDER BY
-  f.jain_ratio,
-  f.run,
+  f.jain_ratio, f.run,
   f.bdi NULLS LAST,
   f.cgroup_ino NULLS LAST
 LIMIT 20;

@@ -16,20 +16,15 @@
 WITH
   named AS (
     SELECT
-      l.run,
-      l.host,
+      l.run, l.host,
       coalesce(d.model, d.device, l.bdi) AS device,
-      l.finding,
-      l.stalls_count,
-      l.total_ns,
-      l.max_ns
+      l.finding, l.stalls_count, l.total_ns, l.max_ns
     FROM lost_time AS l
     LEFT JOIN run_devices AS d ON d.run = l.run AND d.bdi = l.bdi
     WHERE l.bdi IS NOT NULL
   )
 SELECT
-  n.device,
-  n.finding,
+  n.device, n.finding,
   count(DISTINCT n.run) AS runs_count,
   count(DISTINCT n.host) AS hosts_count,
   CAST(sum(n.stalls_count) AS BIGINT) AS stalls_count,

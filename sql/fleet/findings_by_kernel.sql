@@ -18,9 +18,7 @@ WITH
     SELECT r.kernel, count(*) AS runs_count FROM runs AS r GROUP BY r.kernel
   )
 SELECT
-  f.id,
-  f.severity,
-  f.kernel,
+  f.id, f.severity, f.kernel,
   count(DISTINCT f.run) AS runs_count,
   max(t.runs_count) AS of_runs_count,
   CAST(count(DISTINCT f.run) AS DOUBLE) / max(t.runs_count) AS runs_ratio,

@@ -17,9 +17,7 @@
 WITH
   ranked AS (
     SELECT
-      s.kernel,
-      s.host,
-      s.run,
+      s.kernel, s.host, s.run,
       s.pause_p99_ns AS ns,
       ROW_NUMBER() OVER (
         PARTITION BY s.kernel ORDER BY s.pause_p99_ns, s.run

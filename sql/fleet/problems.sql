@@ -19,13 +19,7 @@
 WITH
   ranked AS (
     SELECT
-      f.severity,
-      f.id,
-      f.run,
-      f.host,
-      f.cost_task_ns,
-      f.text,
-      f.advice,
+      f.severity, f.id, f.run, f.host, f.cost_task_ns, f.text, f.advice,
       ROW_NUMBER() OVER (
         PARTITION BY f.severity, f.id
         ORDER BY coalesce(f.cost_task_ns, 0) DESC, f.run
@@ -35,8 +29,7 @@ WITH
   ),
   total AS (SELECT count(*) AS runs_count FROM runs)
 SELECT
-  k.severity,
-  k.id,
+  k.severity, k.id,
   count(DISTINCT k.run) AS runs_count,
   CAST(count(DISTINCT k.run) AS DOUBLE) / max(t.runs_count) AS runs_ratio,
   count(DISTINCT k.host) AS hosts_count,

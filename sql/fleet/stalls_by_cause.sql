@@ -22,9 +22,7 @@ WITH
     SELECT
       s.kind,
       coalesce(s.cause, 'unknown') AS cause,
-      s.run,
-      s.host,
-      s.dur,
+      s.run, s.host, s.dur,
       ROW_NUMBER() OVER (
         PARTITION BY s.kind, coalesce(s.cause, 'unknown') ORDER BY s.dur
       ) AS place,
@@ -34,8 +32,7 @@ WITH
   ),
   total AS (SELECT sum(s.dur) AS ns FROM stalls AS s)
 SELECT
-  k.kind,
-  k.cause,
+  k.kind, k.cause,
   count(DISTINCT k.run) AS runs_count,
   count(DISTINCT k.host) AS hosts_count,
   count(*) AS stalls_count,

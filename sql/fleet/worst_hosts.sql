@@ -36,9 +36,7 @@ WITH
   ),
   one AS (
     SELECT
-      r.host,
-      r.run,
-      r.duration_ns,
+      r.host, r.run, r.duration_ns,
       coalesce(t.is_severe, 0) AS is_severe,
       coalesce(t.is_warning, 0) AS is_warning,
       coalesce(l.lost_ns, 0) AS lost_ns,

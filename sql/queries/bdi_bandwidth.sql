@@ -35,9 +35,7 @@ WITH
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  w.window_start_ns,
-  r.bdi,
-  r.cgroup_ino,
+  w.window_start_ns, r.bdi, r.cgroup_ino,
   count(*) AS updates_count,
   avg(r.write_bw_bytes_per_s) AS write_bw_bytes_per_s,
   avg(r.avg_write_bw_bytes_per_s) AS avg_write_bw_bytes_per_s,

@@ -48,17 +48,9 @@ WITH
   step AS (
     SELECT
       (t.ts - b.start_ts) / p.window_ns AS window_index,
-      t.tid,
-      t.bdi,
-      t.cgroup_ino,
-      t.domain,
-      t.dirty_bytes,
-      t.setpoint_bytes,
-      t.limit_bytes,
-      t.wb_dirty_bytes,
-      t.wb_setpoint_bytes,
-      t.task_ratelimit_bytes_per_s,
-      t.dirty_ratelimit_bytes_per_s
+      t.tid, t.bdi, t.cgroup_ino, t.domain, t.dirty_bytes, t.setpoint_bytes,
+      t.limit_bytes, t.wb_dirty_bytes, t.wb_setpoint_bytes,
+      t.task_ratelimit_bytes_per_s, t.dirty_ratelimit_bytes_per_s
     FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -76,37 +68,22 @@ WITH
   ),
   cell AS (
     SELECT
-      j.window_index,
-      j.bdi,
-      j.cgroup_ino,
+      j.window_index, j.bdi, j.cgroup_ino,
       1 AS is_step,
-      j.domain,
-      j.dirty_bytes,
+      j.domain, j.dirty_bytes,
       CASE WHEN NOT j.is_rt THEN j.setpoint_bytes END AS setpoint_bytes,
       CASE WHEN NOT j.is_rt THEN j.limit_bytes END AS limit_bytes,
       j.wb_dirty_bytes,
       CASE WHEN NOT j.is_rt THEN j.wb_setpoint_bytes END AS wb_setpoint_bytes,
-      j.task_ratelimit_bytes_per_s,
-      j.dirty_ratelimit_bytes_per_s,
+      j.task_ratelimit_bytes_per_s, j.dirty_ratelimit_bytes_per_s,
       NULL AS write_bw_bytes_per_s,
       NULL AS avg_write_bw_bytes_per_s
     FROM judged AS j
     UNION ALL
     SELECT
       (r.ts - b.start_ts) / p.window_ns,
-      r.bdi,
-      r.cgroup_ino,
-      0,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      r.write_bw_bytes_per_s,
-      r.avg_write_bw_bytes_per_s
+      r.bdi, r.cgroup_ino, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+      r.write_bw_bytes_per_s, r.avg_write_bw_bytes_per_s
     FROM wb_bandwidth AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -116,9 +93,7 @@ WITH
   ),
   mean AS (
     SELECT
-      c.window_index,
-      c.bdi,
-      c.cgroup_ino,
+      c.window_index, c.bdi, c.cgroup_ino,
       sum(c.is_step) AS steps_count,
       avg(CASE WHEN c.domain = 'global' THEN c.dirty_bytes END)
         AS dirty_bytes,
@@ -147,25 +122,13 @@ WITH
     GROUP BY c.window_index, c.bdi, c.cgroup_ino
   )
 SELECT
-  w.window_start_ns,
-  m.bdi,
-  m.cgroup_ino,
-  m.steps_count,
-  m.dirty_bytes,
+  w.window_start_ns, m.bdi, m.cgroup_ino, m.steps_count, m.dirty_bytes,
   2 * m.setpoint_bytes - m.limit_bytes AS freerun_bytes,
-  m.setpoint_bytes,
-  m.limit_bytes,
-  m.memcg_dirty_bytes,
-  m.memcg_setpoint_bytes,
-  m.memcg_limit_bytes,
-  m.wb_dirty_bytes,
-  m.wb_setpoint_bytes,
-  m.memcg_wb_setpoint_bytes,
-  m.task_ratelimit_bytes_per_s,
-  m.task_ratelimit_least_bytes_per_s,
-  m.task_ratelimit_most_bytes_per_s,
-  m.dirty_ratelimit_bytes_per_s,
-  m.write_bw_bytes_per_s,
+  m.setpoint_bytes, m.limit_bytes, m.memcg_dirty_bytes, m.memcg_setpoint_bytes,
+  m.memcg_limit_bytes, m.wb_dirty_bytes, m.wb_setpoint_bytes,
+  m.memcg_wb_setpoint_bytes, m.task_ratelimit_bytes_per_s,
+  m.task_ratelimit_least_bytes_per_s, m.task_ratelimit_most_bytes_per_s,
+  m.dirty_ratelimit_bytes_per_s, m.write_bw_bytes_per_s,
   m.avg_write_bw_bytes_per_s,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM mean AS m

@@ -44,14 +44,8 @@ WITH
     SELECT
       r.seq,
       (r.ts - b.start_ts) / p.window_ns AS window_index,
-      r.tid,
-      r.bdi,
-      r.cgroup_ino,
-      r.cgroup_path,
-      r.wb_dirty,
-      r.wb_setpoint,
-      r.dirty,
-      r.setpoint,
+      r.tid, r.bdi, r.cgroup_ino, r.cgroup_path, r.wb_dirty, r.wb_setpoint,
+      r.dirty, r.setpoint,
       r."limit" AS hard_limit
     FROM wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -110,9 +104,7 @@ WITH
     -- Of most runs: one wb and the machine's limits. Rows come in the order of
     -- windows, so nothing is sorted.
     SELECT
-      e.window_index,
-      o.bdi,
-      o.cgroup_ino,
+      e.window_index, o.bdi, o.cgroup_ino,
       NULL AS cgroup_path,
       0 AS is_rt,
       'global' AS domain,
@@ -133,10 +125,7 @@ WITH
     GROUP BY e.window_index
     UNION ALL
     SELECT
-      c.window_index,
-      c.bdi,
-      c.cgroup_ino,
-      c.cgroup_path,
+      c.window_index, c.bdi, c.cgroup_ino, c.cgroup_path,
       -- Real-time tasks are told higher limits: those of others count.
       c.tid IN (SELECT t.tid FROM wb_rt_task AS t),
       CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END,
@@ -167,8 +156,7 @@ WITH
   ),
   summed AS (
     SELECT
-      t.window_index,
-      t.bdi,
+      t.window_index, t.bdi,
       t.wb_cgroup_ino AS cgroup_ino,
       sum(t.events_count) AS events_count,
       1.0 * sum(t.wb_dirty) / sum(t.events_count) AS wb_dirty,
@@ -203,10 +191,7 @@ WITH
     GROUP BY t.window_index, t.bdi, t.wb_cgroup_ino
   )
 SELECT
-  w.window_start_ns,
-  s.bdi,
-  s.cgroup_ino,
-  s.events_count,
+  w.window_start_ns, s.bdi, s.cgroup_ino, s.events_count,
   CAST(s.wb_dirty * u.page_bytes AS INTEGER) AS wb_dirty_bytes,
   s.wb_dirty_max * u.page_bytes AS wb_dirty_max_bytes,
   CAST(s.wb_setpoint * u.page_bytes AS INTEGER) AS wb_setpoint_bytes,
@@ -214,8 +199,7 @@ SELECT
   CAST(s.dirty * u.page_bytes AS INTEGER) AS dirty_bytes,
   CAST(s.setpoint * u.page_bytes AS INTEGER) AS setpoint_bytes,
   CAST(s.hard_limit * u.page_bytes AS INTEGER) AS limit_bytes,
-  s.position_ratio,
-  s.memcg_ratio,
+  s.position_ratio, s.memcg_ratio,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM summed AS s
 CROSS JOIN wb_units AS u

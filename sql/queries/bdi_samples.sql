@@ -38,9 +38,7 @@ WITH
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  s.window_start_ns,
-  s.bdi,
-  s.cgroup_ino,
+  s.window_start_ns, s.bdi, s.cgroup_ino,
   count(*) AS samples_count,
   avg(s.dirty_bytes) AS dirty_bytes,
   avg(s.writeback_bytes) AS writeback_bytes,

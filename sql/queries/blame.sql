@@ -41,9 +41,7 @@
 WITH
   victim AS (
     SELECT
-      c.task_id,
-      c.bdi,
-      c.cgroup_ino,
+      c.task_id, c.bdi, c.cgroup_ino,
       sum(c.slept_ns) AS slept_ns,
       sum(c.slept_ns * c.own_share_ratio) / sum(c.slept_ns) AS own_ratio,
       1.0 * sum(c.slept_ns * c.is_innocent)
@@ -76,8 +74,7 @@ WITH
   ),
   told AS (
     SELECT
-      w.bdi,
-      w.cgroup_ino,
+      w.bdi, w.cgroup_ino,
       max(
         CASE w.place
           WHEN 1 THEN w.task || ' '
@@ -104,8 +101,7 @@ SELECT
   k.comm AS victim_comm,
   v.bdi AS victim_bdi,
   v.cgroup_ino AS victim_cgroup_ino,
-  h.holder_bdi,
-  h.holder_cgroup_ino,
+  h.holder_bdi, h.holder_cgroup_ino,
   v.slept_ns AS throttled_ns,
   1.0 * h.held_ns / v.slept_ns AS share_held_ratio,
   a.added_ratio AS share_added_ratio,
@@ -132,10 +128,7 @@ WHERE (p.bdi IS NULL OR v.bdi = p.bdi)
   AND (p.cgroup_ino IS NULL OR v.cgroup_ino = p.cgroup_ino)
 ORDER BY
   v.slept_ns DESC,
-  k.tid,
-  v.task_id,
-  v.bdi,
-  v.cgroup_ino,
+  k.tid, v.task_id, v.bdi, v.cgroup_ino,
   share_held_ratio DESC,
   h.holder_bdi,
   h.holder_cgroup_ino;
@@ -193,9 +186,7 @@ WITH RECURSIVE
   ),
   slept AS (
     SELECT
-      s.task_id,
-      s.bdi,
-      s.cgroup_ino,
+      s.task_id, s.bdi, s.cgroup_ino,
       CAST((s.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
       sum(s.slept_ns) AS slept_ns
     FROM wb_pool_own AS s
@@ -244,9 +235,7 @@ WITH RECURSIVE
   ),
   added AS (
     SELECT
-      a.window_index,
-      p.bdi,
-      p.cgroup_ino,
+      a.window_index, p.bdi, p.cgroup_ino,
       sum(p.bytes) / a.bytes AS ratio
     FROM around AS a
     JOIN reached AS r ON r.window_index = a.window_index
@@ -256,9 +245,7 @@ WITH RECURSIVE
   ),
   held AS (
     SELECT
-      s.task_id,
-      s.bdi,
-      s.cgroup_ino,
+      s.task_id, s.bdi, s.cgroup_ino,
       a.bdi AS holder_bdi,
       a.cgroup_ino AS holder_cgroup_ino,
       sum(s.slept_ns * a.ratio) / t.slept_ns AS added_ratio
@@ -271,11 +258,7 @@ WITH RECURSIVE
     GROUP BY s.task_id, s.bdi, s.cgroup_ino, t.slept_ns, a.bdi, a.cgroup_ino
   )
 SELECT
-  h.task_id,
-  h.bdi,
-  h.cgroup_ino,
-  h.holder_bdi,
-  h.holder_cgroup_ino,
+  h.task_id, h.bdi, h.cgroup_ino, h.holder_bdi, h.holder_cgroup_ino,
   h.added_ratio
 FROM held AS h
 UNION ALL

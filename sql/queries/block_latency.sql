@@ -46,15 +46,8 @@
 WITH
   chosen AS (
     SELECT
-      r.seq,
-      r.issued_ts,
-      r.completed_ts,
-      r.until_seq,
-      r.until_ts,
-      r.is_known,
-      r.device,
-      r.op,
-      r.bytes,
+      r.seq, r.issued_ts, r.completed_ts, r.until_seq, r.until_ts, r.is_known,
+      r.device, r.op, r.bytes,
       r.completed_ts - r.issued_ts AS latency_ns
     FROM wb_block_request AS r
     CROSS JOIN wb_bounds AS b
@@ -67,9 +60,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      c.device,
-      c.op,
-      c.latency_ns,
+      c.device, c.op, c.latency_ns,
       row_number() OVER (
         PARTITION BY c.device, c.op ORDER BY c.latency_ns
       ) AS place,
@@ -79,8 +70,7 @@ WITH
   ),
   quantile AS (
     SELECT
-      r.device,
-      r.op,
+      r.device, r.op,
       max(CASE WHEN r.place = rank_of!(50, r.places_count)
         THEN r.latency_ns END) AS latency_p50_ns,
       max(CASE WHEN r.place = rank_of!(95, r.places_count)
@@ -101,8 +91,7 @@ WITH
   ),
   depth AS (
     SELECT
-      s.device,
-      s.op,
+      s.device, s.op,
       sum(s.change) OVER (
         PARTITION BY s.device, s.op ORDER BY s.seq, s.change
         ROWS UNBOUNDED PRECEDING
@@ -126,8 +115,7 @@ WITH
   ),
   summed AS (
     SELECT
-      c.device,
-      c.op,
+      c.device, c.op,
       count(c.completed_ts) AS ended_count,
       sum(CASE WHEN c.completed_ts IS NOT NULL THEN c.bytes ELSE 0 END)
         AS ended_bytes,
@@ -144,18 +132,11 @@ WITH
     GROUP BY c.device, c.op
   )
 SELECT
-  s.device,
-  s.op,
+  s.device, s.op,
   s.ended_count AS count,
   s.ended_bytes AS bytes,
-  s.open_count,
-  s.latency_mean_ns,
-  q.latency_p50_ns,
-  q.latency_p95_ns,
-  q.latency_p99_ns,
-  s.latency_max_ns,
-  s.depth_mean_count,
-  d.depth_max_count,
+  s.open_count, s.latency_mean_ns, q.latency_p50_ns, q.latency_p95_ns,
+  q.latency_p99_ns, s.latency_max_ns, s.depth_mean_count, d.depth_max_count,
   1.0 * s.ended_bytes / nullif(s.ended_count, 0) AS mean_request_bytes,
   y.utilisation_ratio,
   e.silent_ns AS silent_max_ns

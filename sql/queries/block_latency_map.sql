@@ -28,8 +28,7 @@ WITH
   chosen AS (
     SELECT
       (r.issued_ts - b.start_ts) / p.window_ns AS window_index,
-      r.device,
-      r.op,
+      r.device, r.op,
       r.completed_ts - r.issued_ts AS latency_ns
     FROM wb_block_request AS r
     CROSS JOIN wb_bounds AS b
@@ -50,57 +49,41 @@ WITH
   ),
   quarter AS (
     SELECT
-      h.window_index,
-      h.device,
-      h.op,
-      h.latency_ns,
+      h.window_index, h.device, h.op, h.latency_ns,
       h.bits + CASE WHEN h.latency_ns >> (h.bits + 16) > 0 THEN 16 ELSE 0 END
         AS bits
     FROM half AS h
   ),
   eighth AS (
     SELECT
-      q.window_index,
-      q.device,
-      q.op,
-      q.latency_ns,
+      q.window_index, q.device, q.op, q.latency_ns,
       q.bits + CASE WHEN q.latency_ns >> (q.bits + 8) > 0 THEN 8 ELSE 0 END
         AS bits
     FROM quarter AS q
   ),
   nibble AS (
     SELECT
-      e.window_index,
-      e.device,
-      e.op,
-      e.latency_ns,
+      e.window_index, e.device, e.op, e.latency_ns,
       e.bits + CASE WHEN e.latency_ns >> (e.bits + 4) > 0 THEN 4 ELSE 0 END
         AS bits
     FROM eighth AS e
   ),
   pair AS (
     SELECT
-      n.window_index,
-      n.device,
-      n.op,
-      n.latency_ns,
+      n.window_index, n.device, n.op, n.latency_ns,
       n.bits + CASE WHEN n.latency_ns >> (n.bits + 2) > 0 THEN 2 ELSE 0 END
         AS bits
     FROM nibble AS n
   ),
   classed AS (
     SELECT
-      p.window_index,
-      p.device,
-      p.op,
+      p.window_index, p.device, p.op,
       p.bits + CASE WHEN p.latency_ns >> (p.bits + 1) > 0 THEN 1 ELSE 0 END
         AS bits
     FROM pair AS p
   )
 SELECT
-  w.window_start_ns,
-  c.device,
-  c.op,
+  w.window_start_ns, c.device, c.op,
   CASE WHEN c.bits = 0 THEN 0 ELSE 1 << c.bits END AS at_least_ns,
   1 << (c.bits + 1) AS below_ns,
   count(*) AS requests_count,

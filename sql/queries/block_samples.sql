@@ -38,8 +38,7 @@ WITH
       )
   )
 SELECT
-  s.window_start_ns,
-  s.disk,
+  s.window_start_ns, s.disk,
   max(s.device) AS device,
   sum(s.reads_count) AS reads_count,
   sum(s.writes_count) AS writes_count,

@@ -23,9 +23,7 @@
 WITH
   blocked AS (
     SELECT
-      t.task_id,
-      t.tid,
-      t.comm,
+      t.task_id, t.tid, t.comm,
       count(*) AS sleeps_count,
       sum(s.end_ts - s.ts) AS blocked_ns
     FROM wb_blocked AS s
@@ -46,10 +44,7 @@ WITH
     GROUP BY w.task_id
   )
 SELECT
-  k.tid,
-  k.comm,
-  k.sleeps_count,
-  k.blocked_ns,
+  k.tid, k.comm, k.sleeps_count, k.blocked_ns,
   k.blocked_ns - coalesce(u.dur, 0) AS explained_ns,
   coalesce(u.dur, 0) AS unexplained_ns,
   1.0 * (k.blocked_ns - coalesce(u.dur, 0)) / k.blocked_ns AS coverage_ratio

@@ -38,8 +38,7 @@ WITH
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  s.window_start_ns,
-  s.cgroup_ino,
+  s.window_start_ns, s.cgroup_ino,
   max(s.path) AS path,
   avg(s.dirty_bytes) AS dirty_bytes,
   avg(s.writeback_bytes) AS writeback_bytes,

@@ -34,15 +34,8 @@
 -- @column   why TEXT what the verdict rests on
 -- @source   wb_rule has the tolerances; docs/check.md
 SELECT
-  c.source,
-  c.what,
-  c.unit,
-  c.trace_value,
-  c.other_value,
-  c.residual_ratio,
-  c.verdict,
-  c.is_binding,
-  c.why
+  c.source, c.what, c.unit, c.trace_value, c.other_value, c.residual_ratio,
+  c.verdict, c.is_binding, c.why
 FROM (
   SELECT k.* FROM wb_check AS k
   UNION ALL
@@ -51,9 +44,7 @@ FROM (
     'counts of the kernel',
     i.what,
     'events',
-    i.rows_count,
-    i.events_count,
-    NULL,
+    i.rows_count, i.events_count, NULL,
     'differs',
     1,
     'no machine can have that: a kernel bug'

@@ -23,9 +23,7 @@
 -- @metric   wait_max_ns lower: the longest that one write of the task stood
 --   still
 SELECT
-  w.tid,
-  w.comm,
-  w.bdi,
+  w.tid, w.comm, w.bdi,
   count(*) AS waits_count,
   count(*) - count(w.wait_ns) AS unfinished_count,
   sum(w.wait_ns) AS wait_ns,

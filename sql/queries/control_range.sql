@@ -34,17 +34,14 @@
 --   kernel has today
 -- @source   IO-less dirty throttling V6, 2011-02; mm/page-writeback.c
 SELECT
-  d.window_start_ns,
-  d.dirty_bytes,
+  d.window_start_ns, d.dirty_bytes,
   d.thresh_bytes - d.thresh_bytes / 4 AS range_low_bytes,
   d.thresh_bytes - d.thresh_bytes / 8 AS range_target_bytes,
-  d.thresh_bytes,
-  d.range_position_ratio,
+  d.thresh_bytes, d.range_position_ratio,
   1.0 * (d.dirty_bytes - (d.thresh_bytes - d.thresh_bytes / 8))
     / nullif(d.thresh_bytes - d.thresh_bytes / 8, 0) AS range_error_ratio,
   1.0 * d.in_range_ns / nullif(d.plain_ns, 0) AS in_range_ratio,
-  d.setpoint_bytes,
-  d.position_ratio,
+  d.setpoint_bytes, d.position_ratio,
   1.0 * (d.dirty_bytes - d.setpoint_bytes) / nullif(d.setpoint_bytes, 0)
     AS setpoint_error_ratio,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count

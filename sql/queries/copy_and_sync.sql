@@ -52,10 +52,7 @@ WITH
   ),
   phase AS (
     SELECT
-      c.phase,
-      c.tid,
-      t.task_id,
-      t.comm,
+      c.phase, c.tid, t.task_id, t.comm,
       min(c.ts) AS ts,
       max(c.end_ts) AS end_ts,
       count(*) AS calls_count,
@@ -77,8 +74,7 @@ WITH
   ),
   state AS (
     SELECT
-      g.seq,
-      g.ts,
+      g.seq, g.ts,
       g.ts / u.second_ns AS second,
       (g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0)) * u.page_bytes
         AS dirty_bytes
@@ -97,9 +93,7 @@ WITH
   ),
   latest AS (
     SELECT
-      m.phase,
-      m.task_id,
-      m.at_end,
+      m.phase, m.task_id, m.at_end,
       max(m.sample_seq) OVER (
         ORDER BY m.ts, m.phase IS NOT NULL, m.seq ROWS UNBOUNDED PRECEDING
       ) AS sample_seq
@@ -124,10 +118,7 @@ WITH
   ),
   span AS (
     SELECT
-      p.phase,
-      p.task_id,
-      p.ts,
-      p.end_ts,
+      p.phase, p.task_id, p.ts, p.end_ts,
       p.ts / u.second_ns AS first_second,
       p.end_ts / u.second_ns AS last_second
     FROM phase AS p
@@ -151,8 +142,7 @@ WITH
   ),
   inside AS (
     SELECT
-      r.phase,
-      r.task_id,
+      r.phase, r.task_id,
       sum(r.samples_count) AS samples_count,
       max(r.dirty_max) AS dirty_max,
       sum(r.dirty_sum) / sum(r.samples_count) AS dirty_mean
@@ -160,15 +150,11 @@ WITH
     GROUP BY r.phase, r.task_id
   )
 SELECT
-  p.phase,
-  p.tid,
+  p.phase, p.tid,
   coalesce(p.comm, 'tid ' || p.tid) AS comm,
   p.ts,
   p.end_ts - p.ts AS dur,
-  p.calls_count,
-  p.in_calls_ns,
-  p.call_max_ns,
-  p.written_bytes,
+  p.calls_count, p.in_calls_ns, p.call_max_ns, p.written_bytes,
   1.0 * p.written_bytes * u.second_ns / nullif(p.end_ts - p.ts, 0)
     AS written_bytes_per_s,
   a.dirty_bytes AS dirty_start_bytes,

@@ -36,8 +36,7 @@
 --   that this part of the system may use for data that waits for disks
 -- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
 SELECT
-  s.domain,
-  s.cgroup_ino,
+  s.domain, s.cgroup_ino,
   (SELECT min(g.path) FROM raw_cgroup AS g WHERE g.cgroup_ino = s.cgroup_ino)
     AS cgroup_path,
   s.events_count,
@@ -47,14 +46,11 @@ SELECT
   CAST(s.thresh_bytes AS INTEGER) AS thresh_bytes,
   s.thresh_min_bytes,
   CAST(s.limit_bytes AS INTEGER) AS limit_bytes,
-  s.dirty_thresh_ratio,
-  s.dirty_thresh_max_ratio,
-  s.above_thresh_count,
+  s.dirty_thresh_ratio, s.dirty_thresh_max_ratio, s.above_thresh_count,
   CASE WHEN s.callers_count > 0 THEN s.dirtier_count END AS by_dirtier_count,
   CASE WHEN s.callers_count > 0 THEN s.flusher_count END AS by_flusher_count,
   CASE WHEN s.callers_count > 0 THEN s.sampler_count END AS by_sampler_count,
-  s.boosted_count,
-  s.basis
+  s.boosted_count, s.basis
 FROM wb_domain_sum AS s
 CROSS JOIN wb_params AS p
 WHERE p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino

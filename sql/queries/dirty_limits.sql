@@ -26,10 +26,7 @@
 -- @metric   dirty_max_bytes neutral: most data that waited in memory for disks
 -- @source   mm/page-writeback.c domain_dirty_limits()
 SELECT
-  e.thresh_bytes,
-  e.bg_thresh_bytes,
-  e.limit_max_bytes,
-  e.dirty_max_bytes,
+  e.thresh_bytes, e.bg_thresh_bytes, e.limit_max_bytes, e.dirty_max_bytes,
   s.dirty_bytes AS vm_dirty_bytes,
   s.dirty_ratio AS vm_dirty_percent,
   s.dirty_background_bytes AS vm_dirty_background_bytes,

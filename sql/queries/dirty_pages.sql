@@ -45,13 +45,8 @@ SELECT
   d.window_start_ns,
   g.nr_dirty * u.page_bytes AS nr_dirty_bytes,
   g.nr_writeback * u.page_bytes AS nr_writeback_bytes,
-  d.dirty_bytes,
-  d.dirty_max_bytes,
-  d.bg_thresh_bytes,
-  d.freerun_bytes,
-  d.setpoint_bytes,
-  d.thresh_bytes,
-  d.limit_bytes,
+  d.dirty_bytes, d.dirty_max_bytes, d.bg_thresh_bytes, d.freerun_bytes,
+  d.setpoint_bytes, d.thresh_bytes, d.limit_bytes,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM wb_dirty_window AS d
 CROSS JOIN wb_units AS u

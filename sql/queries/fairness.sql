@@ -56,16 +56,10 @@ WITH
   chosen AS (
     SELECT
       NULL AS window_start_ns,
-      r.bdi,
-      r.cgroup_ino,
-      r.tid,
-      r.comm,
-      r.task_id,
+      r.bdi, r.cgroup_ino, r.tid, r.comm, r.task_id,
       r.rate_bytes_per_s AS rate,
       r.rate_bytes_per_s / nullif(r.entitlement_bytes_per_s, 0) AS weighted,
-      r.dirtied_basis,
-      r.coverage_ratio,
-      r.demand_basis
+      r.dirtied_basis, r.coverage_ratio, r.demand_basis
     FROM wb_task_rate AS r
     CROSS JOIN wb_params AS p
     WHERE p.by_window = 0
@@ -73,17 +67,8 @@ WITH
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
     UNION ALL
     SELECT
-      w.window_start_ns,
-      w.bdi,
-      w.cgroup_ino,
-      w.tid,
-      w.comm,
-      w.task_id,
-      w.rate_bytes_per_s,
-      NULL,
-      w.dirtied_basis,
-      w.coverage_ratio,
-      NULL
+      w.window_start_ns, w.bdi, w.cgroup_ino, w.tid, w.comm, w.task_id,
+      w.rate_bytes_per_s, NULL, w.dirtied_basis, w.coverage_ratio, NULL
     FROM _window_rate AS w
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR w.bdi = p.bdi)
@@ -116,8 +101,7 @@ WITH
     )
   )
 SELECT
-  l.bdi,
-  l.cgroup_ino,
+  l.bdi, l.cgroup_ino,
   count(*) AS tasks_count,
   min(l.is_told) * sum(l.rate) * sum(l.rate)
     / nullif(count(*) * sum(l.rate * l.rate), 0) AS jain_ratio,
@@ -167,10 +151,7 @@ WITH
   ),
   cell AS (
     SELECT
-      t.window_index,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
+      t.window_index, t.bdi, t.cgroup_ino, t.task_id,
       sum(t.bytes) AS bytes
     FROM touched AS t
     GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
@@ -178,20 +159,14 @@ WITH
   -- The last window may be longer than what is left of the trace.
   covered AS (
     SELECT
-      w.window_index,
-      w.window_start_ns,
+      w.window_index, w.window_start_ns,
       min(w.window_end_ns, b.end_ts, b.last_ts + 1) - w.window_start_ns
         AS covered_ns
     FROM wb_window AS w
     CROSS JOIN wb_bounds AS b
   )
 SELECT
-  w.window_start_ns,
-  c.bdi,
-  c.cgroup_ino,
-  k.tid,
-  k.comm,
-  c.task_id,
+  w.window_start_ns, c.bdi, c.cgroup_ino, k.tid, k.comm, c.task_id,
   1.0 * u.second_ns * c.bytes / w.covered_ns AS rate_bytes_per_s,
   d.basis AS dirtied_basis,
   d.coverage_ratio

@@ -49,23 +49,10 @@ WITH
     GROUP BY r.bdi, r.cgroup_ino
   )
 SELECT
-  r.bdi,
-  r.cgroup_ino,
-  r.tid,
-  r.comm,
-  r.rate_bytes_per_s,
-  r.dirtied_estimate_bytes,
-  r.dirtied_basis,
-  r.coverage_ratio,
-  r.dirtied_bytes,
-  r.active_ns,
-  r.dirtied_bytes_per_s,
-  r.slept_ratio,
-  r.idle_ratio,
-  r.is_compared,
-  r.is_demand_limited,
-  r.asked_bytes_per_s,
-  r.demand_basis,
+  r.bdi, r.cgroup_ino, r.tid, r.comm, r.rate_bytes_per_s,
+  r.dirtied_estimate_bytes, r.dirtied_basis, r.coverage_ratio, r.dirtied_bytes,
+  r.active_ns, r.dirtied_bytes_per_s, r.slept_ratio, r.idle_ratio,
+  r.is_compared, r.is_demand_limited, r.asked_bytes_per_s, r.demand_basis,
   r.entitlement_bytes_per_s
     * coalesce(min(w.disk_bytes_per_s / nullif(m.bytes_per_s, 0), 1.0), 1.0)
     AS entitlement_bytes_per_s

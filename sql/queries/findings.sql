@@ -21,14 +21,7 @@
 -- @column   last_ts INTEGER ns, end of the last
 -- @source   docs/findings.md
 SELECT
-  f.id,
-  f.severity,
-  f.confidence,
-  f.cost_task_ns,
-  f.text,
-  f.evidence,
-  f.advice,
-  f.first_ts,
-  f.last_ts
+  f.id, f.severity, f.confidence, f.cost_task_ns, f.text, f.evidence, f.advice,
+  f.first_ts, f.last_ts
 FROM wb_finding AS f
 ORDER BY f.place;

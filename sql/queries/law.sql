@@ -43,13 +43,7 @@ WITH
     WHERE w.is_replayed = 1
   )
 SELECT
-  n.seq,
-  n.ts,
-  n.tid,
-  n.comm,
-  n.bdi,
-  n.cgroup_ino,
-  n.domain,
+  n.seq, n.ts, n.tid, n.comm, n.bdi, n.cgroup_ino, n.domain,
   n.predicted_pages_per_s * u.page_bytes AS predicted_bytes_per_s,
   n.recorded_pages_per_s * u.page_bytes AS recorded_bytes_per_s,
   1.0 * (n.predicted_pages_per_s - n.recorded_pages_per_s)

@@ -64,13 +64,7 @@ WITH
       AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  l.finding,
-  l.tid,
-  l.comm,
-  l.kind,
-  l.cause,
-  l.bdi,
-  l.cgroup_ino,
+  l.finding, l.tid, l.comm, l.kind, l.cause, l.bdi, l.cgroup_ino,
   count(*) AS stalls_count,
   sum(l.dur) AS total_ns,
   max(l.dur) AS max_ns,
@@ -92,27 +86,14 @@ SELECT
       WHEN l.kind = 'throttle' THEN l.dur
     END
   ) AS whole_call_max_ns,
-  a.life_ns,
-  a.asleep_ratio
+  a.life_ns, a.asleep_ratio
 FROM chosen AS l
 LEFT JOIN wb_asleep AS a ON a.task_id = l.task_id
 LEFT JOIN wb_loss_call AS c
   ON c.call_seq = l.call_seq AND c.finding IS l.finding
 GROUP BY
-  l.finding,
-  l.tid,
-  l.comm,
-  l.task_id,
-  l.kind,
-  l.cause,
-  l.bdi,
-  l.cgroup_ino
+  l.finding, l.tid, l.comm, l.task_id, l.kind, l.cause, l.bdi, l.cgroup_ino
 ORDER BY
   total_ns DESC,
-  l.finding,
-  l.tid,
-  l.task_id,
-  l.kind,
-  l.cause,
-  l.bdi,
+  l.finding, l.tid, l.task_id, l.kind, l.cause, l.bdi,
   l.cgroup_ino;

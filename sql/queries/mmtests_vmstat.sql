@@ -217,8 +217,7 @@ WITH
   ),
   told AS (
     SELECT
-      l.place,
-      l.name,
+      l.place, l.name,
       CASE l.name
         WHEN 'Minor Faults' THEN g.pgfault - g.pgmajfault
         WHEN 'Major Faults' THEN g.pgmajfault
@@ -275,8 +274,7 @@ WITH
         WHEN 'Page writes file' THEN t.file_writes
         WHEN 'Page writes anon' THEN t.anon_writes
       END AS events,
-      l.unit,
-      l.better,
+      l.unit, l.better,
       CASE l.name WHEN 'Page writes file' THEN f.counter ELSE l.counter END
         AS counter,
       CASE l.name
@@ -308,10 +306,7 @@ SELECT
   o.name,
   1.0 * o.value AS value,
   1.0 * o.events AS events,
-  o.unit,
-  o.better,
-  o.counter,
-  o.note
+  o.unit, o.better, o.counter, o.note
 FROM told AS o
 WHERE o.value IS NOT NULL OR o.events IS NOT NULL
 ORDER BY o.place;

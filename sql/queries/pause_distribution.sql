@@ -28,8 +28,7 @@ WITH
     GROUP BY c.pause_ns
   )
 SELECT
-  p.pause_ns,
-  p.pauses_count,
+  p.pause_ns, p.pauses_count,
   1.0 * sum(p.pauses_count) OVER (
     ORDER BY p.pause_ns ROWS UNBOUNDED PRECEDING
   ) / sum(p.pauses_count) OVER () AS at_most_ratio

@@ -15,9 +15,7 @@
 -- @column   held_ratio REAL of the machine's dirty pages
 -- @source   docs/findings.md
 SELECT
-  w.window_start_ns,
-  w.bdi,
-  w.cgroup_ino,
+  w.window_start_ns, w.bdi, w.cgroup_ino,
   1.0 * w.held_bytes AS held_bytes,
   w.share_ratio AS held_ratio,
   w.pool_bytes

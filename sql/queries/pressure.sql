@@ -33,8 +33,7 @@ WITH
     WHERE in_range!(s.ts, p)
   )
 SELECT
-  s.window_start_ns,
-  s.resource,
+  s.window_start_ns, s.resource,
   sum(s.some_ns) AS some_ns,
   sum(s.full_ns) AS full_ns,
   min(1.0, 1.0 * sum(s.some_ns) / sum(s.dur_ns)) AS some_ratio,

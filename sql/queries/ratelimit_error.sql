@@ -83,9 +83,7 @@ WITH
   -- Nearest rank: the smallest rate that was not exceeded for so long.
   summed AS (
     SELECT
-      p.task_id,
-      p.bdi,
-      p.cgroup_ino,
+      p.task_id, p.bdi, p.cgroup_ino,
       sum(p.events_count) AS events_count,
       nullif(sum(p.told_ns), 0) AS told_ns,
       sum(p.told_ns) / nullif(sum(sum(p.told_ns)) OVER (
@@ -108,9 +106,7 @@ WITH
   -- What was dirtied, by what the task was told before.
   dirtied AS (
     SELECT
-      a.task_id,
-      a.bdi,
-      a.cgroup_ino,
+      a.task_id, a.bdi, a.cgroup_ino,
       sum(CASE WHEN r.task_ratelimit = 0 THEN c.accounted_bytes ELSE 0 END)
         AS stopped_bytes,
       sum(CASE WHEN r.task_ratelimit > 0 AND c.pause_ns >= 0
@@ -131,12 +127,7 @@ WITH
   ),
   compared AS (
     SELECT
-      r.tid,
-      r.comm,
-      r.task_id,
-      r.bdi,
-      r.cgroup_ino,
-      d.events_count,
+      r.tid, r.comm, r.task_id, r.bdi, r.cgroup_ino, d.events_count,
       r.active_ns,
       d.rate_time * u.kib_bytes / d.told_ns AS target,
       -- Of several wbs, the rate of one is told for a part of the time only.
@@ -183,12 +174,7 @@ WITH
     FROM compared AS c
   )
 SELECT
-  c.tid,
-  c.comm,
-  c.bdi,
-  c.cgroup_ino,
-  c.events_count,
-  c.active_ns,
+  c.tid, c.comm, c.bdi, c.cgroup_ino, c.events_count, c.active_ns,
   c.target AS target_bytes_per_s,
   c.actual AS actual_bytes_per_s,
   c.error_ratio,
@@ -198,9 +184,7 @@ SELECT
   c.stopped_ratio,
   1 - c.stopped_ratio - c.late_ratio AS told_ratio,
   c.late_ratio AS elsewhere_ratio,
-  c.stopped_error_ratio,
-  c.told_error_ratio,
-  c.elsewhere_error_ratio,
+  c.stopped_error_ratio, c.told_error_ratio, c.elsewhere_error_ratio,
   c.error_ratio - c.stopped_error_ratio - c.told_error_ratio
     - c.elsewhere_error_ratio AS freerun_error_ratio,
   c.dirtied_basis
@@ -283,23 +267,18 @@ WITH
     GROUP BY 1, 2, 3
   )
 SELECT
-  s.task_id,
-  a.bdi,
-  a.cgroup_ino,
+  s.task_id, a.bdi, a.cgroup_ino,
   o.told / (1 << 40) % 2 AS is_late,
   o.told % (1 << 40) AS rate,
-  o.told_ns,
-  o.events_count
+  o.told_ns, o.events_count
 FROM alone AS o
 JOIN single AS s ON s.tid = o.told / (1 << 41)
 JOIN wb_throttle_total AS a ON a.task_id = s.task_id
 UNION ALL
 SELECT
   o.told / (1 << 41),
-  o.bdi,
-  o.cgroup_ino,
+  o.bdi, o.cgroup_ino,
   o.told / (1 << 40) % 2,
   o.told % (1 << 40),
-  o.told_ns,
-  o.events_count
+  o.told_ns, o.events_count
 FROM several AS o;

@@ -52,12 +52,10 @@ WITH
     FROM reclaim_destination AS d
   )
 SELECT
-  l.destination,
-  l.pages_count,
+  l.destination, l.pages_count,
   CASE WHEN d.rest_count IS NOT NULL THEN 1.0 * l.pages_count / d.all_count END
     AS share_ratio,
-  l.is_device,
-  l.counter
+  l.is_device, l.counter
 FROM line AS l
 CROSS JOIN reclaim_destination AS d
 WHERE d.all_count > 0

@@ -73,23 +73,15 @@ WITH
     SELECT
       min(w.seq) AS seq,
       min(w.ts) AS ts,
-      w.invocation,
-      w.tid,
-      w.comm,
-      w.reclaimer,
-      w.node,
-      w.zone,
-      w.kind,
+      w.invocation, w.tid, w.comm, w.reclaimer, w.node, w.zone, w.kind,
       count(*) AS events_count
     FROM reclaim_write AS w
     WHERE w.basis = 'pfn'
-    GROUP BY
-      w.tid, w.comm, w.invocation, w.reclaimer, w.node, w.zone, w.kind
+    GROUP BY w.tid, w.comm, w.invocation, w.reclaimer, w.node, w.zone, w.kind
   ),
   scan AS (
     SELECT
-      w.tid,
-      w.invocation,
+      w.tid, w.invocation,
       sum(w.scanned_count) AS scanned_count,
       sum(w.dirty_count) AS scan_dirty_count
     FROM reclaim_work AS w
@@ -105,8 +97,7 @@ WITH
   ),
   latest AS (
     SELECT
-      m.seq,
-      m.state_seq,
+      m.seq, m.state_seq,
       max(m.state_seq) OVER (ORDER BY m.seq ROWS UNBOUNDED PRECEDING)
         AS last_state_seq
     FROM moment AS m
@@ -115,8 +106,7 @@ WITH
     SELECT
       l.seq,
       g.ts AS state_ts,
-      g.nr_dirty,
-      g.nr_writeback
+      g.nr_dirty, g.nr_writeback
     FROM latest AS l
     JOIN raw_global_dirty_state AS g ON g.seq = l.last_state_seq
     WHERE l.state_seq IS NULL
@@ -124,35 +114,22 @@ WITH
   patched_first AS (
     SELECT
       min(p.seq) AS seq,
-      p.invocation,
-      p.reclaimer,
-      p.zone,
-      p.kind,
-      p.comm,
+      p.invocation, p.reclaimer, p.zone, p.kind, p.comm,
       count(*) AS events_count,
       sum(CASE p.outcome WHEN 'submitted' THEN p.pages_count ELSE 0 END)
         AS submitted_pages_count,
       sum(CASE p.outcome WHEN 'declined' THEN p.pages_count ELSE 0 END)
         AS declined_pages_count
     FROM reclaim_writeback AS p
-    GROUP BY
-      p.tid, p.comm, p.invocation, p.reclaimer, p.node, p.zone, p.kind
+    GROUP BY p.tid, p.comm, p.invocation, p.reclaimer, p.node, p.zone, p.kind
   ),
   state AS (
     SELECT
-      s.seq,
-      s.ts,
-      s.tid,
-      s.comm,
-      s.reclaimer,
-      s.node,
-      s.zone,
-      s.kind,
+      s.seq, s.ts, s.tid, s.comm, s.reclaimer, s.node, s.zone, s.kind,
       s.events_count,
       NULL AS submitted_pages_count,
       NULL AS declined_pages_count,
-      c.scanned_count,
-      c.scan_dirty_count,
+      c.scanned_count, c.scan_dirty_count,
       NULL AS zone_inactive_bytes,
       NULL AS zone_inactive_file_bytes,
       NULL AS zone_active_bytes,
@@ -177,55 +154,22 @@ WITH
     LEFT JOIN scan AS c ON c.invocation = s.invocation AND c.tid = s.tid
     UNION ALL
     SELECT
-      f.seq,
-      y.ts,
-      y.tid,
-      f.comm,
-      f.reclaimer,
-      y.node,
-      f.zone,
-      f.kind,
-      f.events_count,
-      f.submitted_pages_count,
-      f.declined_pages_count,
-      c.scanned_count,
-      c.scan_dirty_count,
-      y.zone_inactive_bytes,
-      y.zone_inactive_file_bytes,
-      y.zone_active_bytes,
-      NULL,
-      NULL,
-      NULL,
-      y.zone_pending_bytes,
-      y.node_inactive_file_bytes,
-      y.node_isolated_bytes,
-      y.node_dirty_bytes,
-      y.node_writeback_bytes,
-      NULL,
-      y.inactive_file_bytes,
-      y.isolated_bytes,
-      y.dirty_bytes,
-      y.writeback_bytes,
-      0,
+      f.seq, y.ts, y.tid, f.comm, f.reclaimer, y.node, f.zone, f.kind,
+      f.events_count, f.submitted_pages_count, f.declined_pages_count,
+      c.scanned_count, c.scan_dirty_count, y.zone_inactive_bytes,
+      y.zone_inactive_file_bytes, y.zone_active_bytes, NULL, NULL, NULL,
+      y.zone_pending_bytes, y.node_inactive_file_bytes, y.node_isolated_bytes,
+      y.node_dirty_bytes, y.node_writeback_bytes, NULL, y.inactive_file_bytes,
+      y.isolated_bytes, y.dirty_bytes, y.writeback_bytes, 0,
       'reclaim_writeback'
     FROM patched_first AS f
     JOIN reclaim_writeback AS y ON y.seq = f.seq
     LEFT JOIN scan AS c ON c.invocation = f.invocation AND c.tid = y.tid
     UNION ALL
     SELECT
-      k.seq,
-      k.ts,
-      k.tid,
-      t.comm,
-      NULL,
-      NULL,
-      k.zone,
+      k.seq, k.ts, k.tid, t.comm, NULL, NULL, k.zone,
       'file',
-      1,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
+      1, NULL, NULL, NULL, NULL,
       k.inactive_zone * u.page_bytes,
       NULL,
       k.active_zone * u.page_bytes,
@@ -233,10 +177,7 @@ WITH
       k.dirty_zone * u.page_bytes,
       k.writeback_zone * u.page_bytes,
       (k.dirty_zone + k.writeback_zone) * u.page_bytes,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
+      NULL, NULL, NULL, NULL,
       k.inactive_global * u.page_bytes,
       NULL,
       k.isolated_global * u.page_bytes,
@@ -249,40 +190,19 @@ WITH
     LEFT JOIN wb_task AS t ON task_of!(t, k)
   )
 SELECT
-  d.ts,
-  d.tid,
-  d.comm,
-  d.reclaimer,
-  d.node,
-  d.zone,
-  d.kind,
-  d.events_count,
-  d.submitted_pages_count,
-  d.declined_pages_count,
-  d.scanned_count,
-  d.scan_dirty_count,
-  d.zone_inactive_bytes,
-  d.zone_inactive_file_bytes,
-  d.zone_active_bytes,
-  d.zone_isolated_bytes,
-  d.zone_dirty_bytes,
-  d.zone_writeback_bytes,
-  d.zone_pending_bytes,
+  d.ts, d.tid, d.comm, d.reclaimer, d.node, d.zone, d.kind, d.events_count,
+  d.submitted_pages_count, d.declined_pages_count, d.scanned_count,
+  d.scan_dirty_count, d.zone_inactive_bytes, d.zone_inactive_file_bytes,
+  d.zone_active_bytes, d.zone_isolated_bytes, d.zone_dirty_bytes,
+  d.zone_writeback_bytes, d.zone_pending_bytes,
   1.0 * d.zone_pending_bytes / nullif(d.zone_inactive_bytes, 0)
     AS zone_pending_ratio,
-  d.node_inactive_file_bytes,
-  d.node_isolated_bytes,
-  d.node_dirty_bytes,
-  d.node_writeback_bytes,
-  d.inactive_bytes,
-  d.inactive_file_bytes,
-  d.isolated_bytes,
-  d.dirty_bytes,
-  d.writeback_bytes,
+  d.node_inactive_file_bytes, d.node_isolated_bytes, d.node_dirty_bytes,
+  d.node_writeback_bytes, d.inactive_bytes, d.inactive_file_bytes,
+  d.isolated_bytes, d.dirty_bytes, d.writeback_bytes,
   1.0 * (d.dirty_bytes + d.writeback_bytes) / nullif(d.inactive_bytes, 0)
     AS pending_ratio,
-  d.state_age_ns,
-  d.basis
+  d.state_age_ns, d.basis
 FROM state AS d
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p

@@ -80,14 +80,11 @@ WITH
       ) AS vmstat_scan_ratio
   )
 SELECT
-  t.reclaimer,
-  t.scanned_count,
-  t.reclaimed_count,
+  t.reclaimer, t.scanned_count, t.reclaimed_count,
   1.0 * t.reclaimed_count / nullif(t.scanned_count, 0) AS efficiency_ratio,
   t.scanned_count / nullif(s.asked_s, 0) AS velocity_pages_per_s,
   d.scan_ratio AS direct_scan_ratio,
-  t.anon_writes_count,
-  t.file_writes_count,
+  t.anon_writes_count, t.file_writes_count,
   v.scanned_count AS vmstat_scanned_count,
   v.reclaimed_count AS vmstat_reclaimed_count,
   1.0 * v.reclaimed_count / nullif(v.scanned_count, 0)

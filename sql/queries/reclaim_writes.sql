@@ -40,11 +40,7 @@
 WITH
   grouped AS (
     SELECT
-      r.node,
-      r.zone,
-      r.kind,
-      r.reclaimer,
-      r.basis,
+      r.node, r.zone, r.kind, r.reclaimer, r.basis,
       count(*) AS events_count,
       sum(r.pages_count) AS told_pages_count
     FROM reclaim_write AS r
@@ -62,11 +58,7 @@ WITH
   )
 -- Rounding the running sum keeps the total exact.
 SELECT
-  s.node,
-  s.zone,
-  s.kind,
-  s.reclaimer,
-  s.events_count,
+  s.node, s.zone, s.kind, s.reclaimer, s.events_count,
   coalesce(
     s.told_pages_count,
     s.events_so_far * c.pages_per_events_num / c.pages_per_events_den

@@ -31,10 +31,7 @@
 WITH
   summed AS (
     SELECT
-      d.window_index,
-      d.window_start_ns,
-      d.dirtied_bytes,
-      d.written_bytes,
+      d.window_index, d.window_start_ns, d.dirtied_bytes, d.written_bytes,
       sum(d.dirtied_bytes) OVER so_far AS dirtied_so_far,
       sum(d.written_bytes) OVER so_far AS written_so_far,
       sum(d.cached_change_bytes) OVER so_far AS growth

@@ -17,8 +17,7 @@
 --   dropped from memory before
 -- @source   mm/workingset.c
 SELECT
-  r.refault_bytes,
-  r.read_bytes,
+  r.refault_bytes, r.read_bytes,
   1.0 * r.refault_bytes / nullif(r.read_bytes, 0) AS refault_ratio
 FROM wb_refault AS r
 ORDER BY r.refault_bytes;

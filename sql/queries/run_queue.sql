@@ -19,12 +19,7 @@
 -- @column   ready_ratio REAL ready over seen
 -- @metric   ready_ns lower: how long writers had no CPU
 SELECT
-  r.tid,
-  r.comm,
-  r.ready_count,
-  r.ready_ns,
-  r.longest_ns,
-  r.seen_ns,
+  r.tid, r.comm, r.ready_count, r.ready_ns, r.longest_ns, r.seen_ns,
   1.0 * r.ready_ns / nullif(r.seen_ns, 0) AS ready_ratio
 FROM wb_ready AS r
 CROSS JOIN wb_params AS p

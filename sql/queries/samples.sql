@@ -24,19 +24,14 @@
 -- @column   mean_value REAL mean of the samples
 WITH
   placed AS (
-    SELECT
-      b.start_ts
+    SELECT b.start_ts
         + CASE p.by_window
           WHEN 1 THEN (s.ts - b.start_ts) / p.window_ns * p.window_ns
             - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
               THEN p.window_ns ELSE 0 END
           ELSE 0
         END AS window_start_ns,
-      s.source,
-      s.object,
-      s.name,
-      s.unit,
-      s.value
+      s.source, s.object, s.name, s.unit, s.value
     FROM wb_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -44,10 +39,7 @@ WITH
   ),
   summed AS (
     SELECT
-      r.window_start_ns,
-      r.source,
-      r.object,
-      r.name,
+      r.window_start_ns, r.source, r.object, r.name,
       max(r.unit) AS unit,
       count(*) AS samples_count,
       min(r.value) AS least_value,
@@ -58,14 +50,8 @@ WITH
     HAVING min(r.value) < max(r.value)
   )
 SELECT
-  s.window_start_ns,
-  s.source,
-  s.object,
-  s.name,
-  s.unit,
-  s.samples_count,
-  s.least_value,
-  s.most_value,
+  s.window_start_ns, s.source, s.object, s.name, s.unit, s.samples_count,
+  s.least_value, s.most_value,
   s.most_value - s.least_value AS spread_value,
   s.mean_value
 FROM summed AS s

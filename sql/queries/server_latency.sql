@@ -40,12 +40,7 @@
 WITH
   chosen AS (
     SELECT
-      r.device,
-      r.protocol,
-      r.op,
-      r.end_ts,
-      r.bytes,
-      r.error,
+      r.device, r.protocol, r.op, r.end_ts, r.bytes, r.error,
       r.end_ts - r.ts AS latency_ns
     FROM wb_server_request AS r
     CROSS JOIN wb_bounds AS b
@@ -76,9 +71,7 @@ WITH
     GROUP BY s.procname
   )
 SELECT
-  r.device,
-  r.protocol,
-  r.op,
+  r.device, r.protocol, r.op,
   count(r.end_ts) AS count,
   sum(CASE WHEN r.end_ts IS NOT NULL THEN r.bytes END) AS bytes,
   count(*) - count(r.end_ts) AS open_count,

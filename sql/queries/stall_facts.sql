@@ -90,8 +90,7 @@ WITH
   -- very start of one counts, and what ended at its end.
   step AS (
     SELECT
-      d.bdi,
-      d.ts,
+      d.bdi, d.ts,
       1 AS place,
       d.bytes,
       1 AS requests,
@@ -110,8 +109,7 @@ WITH
   ),
   summed AS (
     SELECT
-      s.wait_id,
-      s.sign,
+      s.wait_id, s.sign,
       sum(s.bytes) OVER written AS bytes,
       sum(s.requests) OVER written AS requests
     FROM step AS s
@@ -130,38 +128,17 @@ WITH
   )
 SELECT
   c.wait_id AS stall_id,
-  c.ts,
-  c.dur,
-  c.end_ts,
-  c.tid,
-  c.comm,
-  c.kind,
-  c.cause,
-  c.finding,
-  c.bdi,
-  c.cgroup_ino,
-  t.dirtied_bytes,
-  t.pause_ns,
-  t.domain,
-  t.dirty_bytes,
-  t.setpoint_bytes,
-  t.limit_bytes,
-  t.task_ratelimit_bytes_per_s,
-  t.wb_dirty_bytes,
-  c.own_share_ratio,
-  c.holder_bdi,
-  c.holder_cgroup_ino,
+  c.ts, c.dur, c.end_ts, c.tid, c.comm, c.kind, c.cause, c.finding, c.bdi,
+  c.cgroup_ino, t.dirtied_bytes, t.pause_ns, t.domain, t.dirty_bytes,
+  t.setpoint_bytes, t.limit_bytes, t.task_ratelimit_bytes_per_s,
+  t.wb_dirty_bytes, c.own_share_ratio, c.holder_bdi, c.holder_cgroup_ino,
   c.holder_share_ratio,
   c.nr_writeback * u.page_bytes AS nr_writeback_bytes,
   w.reason AS work_reason,
   w.started_ts AS work_ts,
   w.bytes AS work_bytes,
   CASE WHEN w.finished_ts < c.ts THEN 1 ELSE 0 END AS work_is_over,
-  m.written_bytes,
-  m.written_count,
-  c.device_ratio,
-  c.journal_ratio,
-  t.call_ns
+  m.written_bytes, m.written_count, c.device_ratio, c.journal_ratio, t.call_ns
 FROM chosen AS c
 CROSS JOIN wb_units AS u
 LEFT JOIN state AS t ON t.seq = c.throttle_seq

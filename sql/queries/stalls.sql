@@ -55,29 +55,10 @@
 -- @metric   dur lower: how long a program stood still in one wait
 -- @cost     150
 SELECT
-  s.ts,
-  s.dur,
-  s.tid,
-  s.comm,
-  s.kind,
-  s.cause,
-  s.bdi,
-  s.cgroup_ino,
-  s.span_ns,
-  s.basis,
-  s.cut,
-  s.what,
-  s.pos_ratio,
-  s.global_pos_ratio,
-  s.wb_pos_ratio,
-  s.global_share_ratio,
-  s.journal_ratio,
-  s.device_ratio,
-  s.server_ratio,
-  s.kswapd_ratio,
-  l.finding,
-  l.holder_bdi,
-  l.holder_cgroup_ino,
+  s.ts, s.dur, s.tid, s.comm, s.kind, s.cause, s.bdi, s.cgroup_ino, s.span_ns,
+  s.basis, s.cut, s.what, s.pos_ratio, s.global_pos_ratio, s.wb_pos_ratio,
+  s.global_share_ratio, s.journal_ratio, s.device_ratio, s.server_ratio,
+  s.kswapd_ratio, l.finding, l.holder_bdi, l.holder_cgroup_ino,
   l.holder_share_ratio,
   s.wait_id AS stall_id
 FROM wb_stall AS s

@@ -31,15 +31,7 @@
 --   throttled task each sleep is short, and its own part tells of the next
 -- @source   docs/findings.md
 SELECT
-  l.ts,
-  l.dur,
-  w.inside_ns,
-  l.tid,
-  l.comm,
-  l.kind,
-  l.cause,
-  l.bdi,
-  l.cgroup_ino,
+  l.ts, l.dur, w.inside_ns, l.tid, l.comm, l.kind, l.cause, l.bdi, l.cgroup_ino,
   l.finding,
   coalesce(
     l.kind <> 'throttle' AND l.finding <> 'flusher_waits_journal', 0

@@ -71,10 +71,7 @@ WITH
     FROM chosen AS c
   )
 SELECT
-  r.tid,
-  r.comm,
-  r.kind,
-  r.cause,
+  r.tid, r.comm, r.kind, r.cause,
   count(*) AS stalls_count,
   sum(r.dur) AS total_ns,
   max(r.dur) AS max_ns,
@@ -86,7 +83,5 @@ GROUP BY r.tid, r.comm, r.task_id, r.kind, r.cause
 ORDER BY
   total_ns IS NULL,
   total_ns DESC,
-  r.tid,
-  r.task_id,
-  r.kind,
+  r.tid, r.task_id, r.kind,
   r.cause;

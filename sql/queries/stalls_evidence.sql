@@ -46,20 +46,8 @@ WITH
   -- which nobody reads to the end.
   chosen AS MATERIALIZED (
     SELECT
-      s.wait_id,
-      s.ts,
-      s.dur,
-      s.span_ns,
-      s.tid,
-      s.comm,
-      s.kind,
-      s.what,
-      s.cause,
-      s.bdi,
-      s.journal_ratio,
-      s.device_ratio,
-      s.server_ratio,
-      s.ref_seq
+      s.wait_id, s.ts, s.dur, s.span_ns, s.tid, s.comm, s.kind, s.what, s.cause,
+      s.bdi, s.journal_ratio, s.device_ratio, s.server_ratio, s.ref_seq
     FROM wb_stall AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -73,16 +61,9 @@ WITH
   ),
   throttled AS MATERIALIZED (
     SELECT
-      s.wait_id,
-      s.ref_seq,
-      c.bandwidth_ts,
-      c.avg_write_bw_bytes_per_s,
-      c.top_write_bw_bytes_per_s,
-      c.domain,
-      c.pos_ratio,
-      c.global_pos_ratio,
-      c.wb_pos_ratio,
-      c.global_share_ratio,
+      s.wait_id, s.ref_seq, c.bandwidth_ts, c.avg_write_bw_bytes_per_s,
+      c.top_write_bw_bytes_per_s, c.domain, c.pos_ratio, c.global_pos_ratio,
+      c.wb_pos_ratio, c.global_share_ratio,
       (
         SELECT g.seq
         FROM raw_global_dirty_state AS g
@@ -138,9 +119,7 @@ WITH
   ),
   in_flight AS (
     SELECT
-      f.wait_id,
-      f.device,
-      f.ts,
+      f.wait_id, f.device, f.ts,
       sum(f.step) OVER (
         PARTITION BY f.device ORDER BY f.ts, f.step ROWS UNBOUNDED PRECEDING
       ) AS requests_count
@@ -158,8 +137,7 @@ WITH
   ),
   spell AS (
     SELECT
-      p.wait_id,
-      p.ts,
+      p.wait_id, p.ts,
       max(p.from_ts) OVER resource AS from_ts,
       max(p.to_ts) OVER resource AS to_ts
     FROM spells AS p
@@ -208,8 +186,7 @@ WITH
     JOIN raw_balance_dirty_pages AS b ON b.seq = t.ref_seq
     UNION ALL
     SELECT
-      t.wait_id,
-      2,
+      t.wait_id, 2,
       'global_dirty_state before',
       g.ts,
       'dirty=' || g.nr_dirty || ' writeback=' || g.nr_writeback
@@ -220,8 +197,7 @@ WITH
     JOIN raw_global_dirty_state AS g ON g.seq = t.state_seq
     UNION ALL
     SELECT
-      t.wait_id,
-      3,
+      t.wait_id, 3,
       'bdi_dirty_ratelimit before',
       t.bandwidth_ts,
       'awrite_bw=' || (t.avg_write_bw_bytes_per_s / u.kib_bytes)
@@ -232,8 +208,7 @@ WITH
     WHERE t.bandwidth_ts IS NOT NULL
     UNION ALL
     SELECT
-      t.wait_id,
-      4,
+      t.wait_id, 4,
       'position',
       NULL,
       'domain=' || coalesce(t.domain, 'unknown')
@@ -245,62 +220,50 @@ WITH
         )
     FROM throttled AS t
     UNION ALL
-    SELECT
-      s.wait_id,
-      1,
-      e.event,
-      e.ts,
-      e.detail
+    SELECT s.wait_id, 1, e.event, e.ts, e.detail
     FROM chosen AS s
     JOIN (
       SELECT
-        d.seq,
-        d.ts,
+        d.seq, d.ts,
         'mm_vmscan_direct_reclaim_begin' AS event,
         'order=' || d."order" || coalesce(' gfp_flags=' || d.gfp_flags, '')
           AS detail
       FROM raw_mm_vmscan_direct_reclaim_begin AS d
       UNION ALL
       SELECT
-        m.seq,
-        m.ts,
+        m.seq, m.ts,
         'mm_vmscan_memcg_reclaim_begin',
         'order=' || m."order" || coalesce(' gfp_flags=' || m.gfp_flags, '')
       FROM raw_mm_vmscan_memcg_reclaim_begin AS m
       UNION ALL
       SELECT
-        k.seq,
-        k.ts,
+        k.seq, k.ts,
         'mm_vmscan_memcg_softlimit_reclaim_begin',
         'order=' || k."order" || coalesce(' gfp_flags=' || k.gfp_flags, '')
       FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS k
       UNION ALL
       SELECT
-        n.seq,
-        n.ts,
+        n.seq, n.ts,
         'mm_vmscan_node_reclaim_begin',
         'nid=' || n.nid || ' order=' || n."order"
           || coalesce(' gfp_flags=' || n.gfp_flags, '')
       FROM raw_mm_vmscan_node_reclaim_begin AS n
       UNION ALL
       SELECT
-        w.seq,
-        w.ts,
+        w.seq, w.ts,
         'writeback_balance_dirty_pages_waiting',
         'bdi=' || w.bdi || ' pages=' || w.pages
       FROM raw_writeback_balance_dirty_pages_waiting AS w
       UNION ALL
       SELECT
-        v.seq,
-        v.ts,
+        v.seq, v.ts,
         'mm_vmscan_throttled',
         'nid=' || v.nid || ' usec_timeout=' || v.usec_timeout
           || ' usec_delayed=' || v.usec_delayed || ' reason=' || v.reason
       FROM raw_mm_vmscan_throttled AS v
       UNION ALL
       SELECT
-        f.seq,
-        f.ts,
+        f.seq, f.ts,
         'folio_wait_writeback',
         'bdi ' || f.name || ': ino=' || f.ino || ' index=' || f."index"
       FROM raw_folio_wait_writeback AS f
@@ -311,10 +274,7 @@ WITH
     )
     UNION ALL
     SELECT
-      s.wait_id,
-      1,
-      s.what,
-      s.ts,
+      s.wait_id, 1, s.what, s.ts,
       'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
         || ' ns'
     FROM chosen AS s
@@ -322,10 +282,7 @@ WITH
       AND s.dur IS NOT NULL
     UNION ALL
     SELECT
-      s.wait_id,
-      1,
-      s.what,
-      s.ts,
+      s.wait_id, 1, s.what, s.ts,
       coalesce(
         'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
           || ' ns',
@@ -335,10 +292,7 @@ WITH
     WHERE s.kind = 'journal'
     UNION ALL
     SELECT
-      s.wait_id,
-      1,
-      s.what,
-      r.ts,
+      s.wait_id, 1, s.what, r.ts,
       coalesce('queued for ' || (r.issue_ts - r.ts) || ' ns, ', '')
         || coalesce(
           'in the device for ' || (r.end_ts - r.issue_ts) || ' ns', ''
@@ -348,8 +302,7 @@ WITH
     WHERE s.kind = 'block queue'
     UNION ALL
     SELECT
-      s.wait_id,
-      5,
+      s.wait_id, 5,
       'journal commit',
       NULL,
       'covers ' || round(s.journal_ratio, 3) || ' of its time'
@@ -357,8 +310,7 @@ WITH
     WHERE s.journal_ratio IS NOT NULL
     UNION ALL
     SELECT
-      s.wait_id,
-      6,
+      s.wait_id, 6,
       'jbd2_run_stats',
       j.ts,
       -- Text prints them in ms, so they are not known then.
@@ -377,8 +329,7 @@ WITH
     WHERE j.ts >= s.ts
     UNION ALL
     SELECT
-      s.wait_id,
-      7,
+      s.wait_id, 7,
       'device busy',
       NULL,
       'for ' || round(s.device_ratio, 3) || ' of its time'
@@ -386,8 +337,7 @@ WITH
     WHERE s.device_ratio IS NOT NULL
     UNION ALL
     SELECT
-      s.wait_id,
-      7,
+      s.wait_id, 7,
       'server busy',
       NULL,
       'for ' || round(s.server_ratio, 3) || ' of its time'
@@ -395,8 +345,7 @@ WITH
     WHERE s.server_ratio IS NOT NULL
     UNION ALL
     SELECT
-      f.wait_id,
-      8,
+      f.wait_id, 8,
       'requests in flight',
       f.ts,
       f.requests_count || CASE
@@ -407,8 +356,7 @@ WITH
     WHERE f.wait_id IS NOT NULL
     UNION ALL
     SELECT
-      k.wait_id,
-      9,
+      k.wait_id, 9,
       'kswapd',
       CASE WHEN k.to_ts > k.ts THEN k.from_ts ELSE k.to_ts END,
       CASE
@@ -420,11 +368,7 @@ WITH
   )
 SELECT
   s.ts AS stall_ts,
-  s.tid,
-  s.comm,
-  s.kind,
-  s.cause,
-  f.evidence,
+  s.tid, s.comm, s.kind, s.cause, f.evidence,
   s.ts - f.evidence_ts AS before_ns,
   f.detail
 FROM fact AS f

@@ -85,9 +85,7 @@ WITH
   ),
   summed AS (
     SELECT
-      d.tid,
-      t.task_id,
-      t.comm,
+      d.tid, t.task_id, t.comm,
       sum(d.user_fault) AS user_faults,
       sum(d.kernel_fault) AS kernel_faults,
       sum(d.is_read) AS reads,

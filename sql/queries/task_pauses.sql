@@ -32,9 +32,7 @@ WITH
   summed AS (
     SELECT
       (t.ts - b.start_ts) / p.window_ns AS window_index,
-      t.task_id,
-      t.bdi,
-      t.cgroup_ino,
+      t.task_id, t.bdi, t.cgroup_ino,
       count(*) AS steps_count,
       sum(CASE WHEN t.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
       max(t.pause_ns) AS pause_max_ns,
@@ -55,19 +53,9 @@ WITH
     GROUP BY window_index, t.task_id, t.bdi, t.cgroup_ino
   )
 SELECT
-  w.window_start_ns,
-  k.tid,
-  k.comm,
-  s.bdi,
-  s.cgroup_ino,
-  s.steps_count,
-  s.pauses_count,
-  s.pause_max_ns,
-  s.pause_min_ns,
-  s.paused_max_ns,
-  s.think_mean_ns,
-  s.period_mean_ns,
-  s.charged_mean_bytes,
+  w.window_start_ns, k.tid, k.comm, s.bdi, s.cgroup_ino, s.steps_count,
+  s.pauses_count, s.pause_max_ns, s.pause_min_ns, s.paused_max_ns,
+  s.think_mean_ns, s.period_mean_ns, s.charged_mean_bytes,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM summed AS s
 CROSS JOIN wb_params AS p

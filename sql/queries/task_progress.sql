@@ -32,8 +32,7 @@ WITH
   -- Once: with the filters in it SQLite would go over the parts again.
   summed AS MATERIALIZED (
     SELECT
-      d.window_index,
-      d.task_id,
+      d.window_index, d.task_id,
       sum(d.dirtied_bytes) AS dirtied_bytes
     FROM wb_dirtied_part AS d
     CROSS JOIN wb_params AS p
@@ -44,9 +43,7 @@ WITH
     GROUP BY d.window_index, d.task_id
   )
 SELECT
-  w.window_start_ns,
-  k.tid,
-  k.comm,
+  w.window_start_ns, k.tid, k.comm,
   min(w.window_end_ns, b.end_ts) AS window_end_ts,
   s.dirtied_bytes,
   sum(s.dirtied_bytes) OVER (

@@ -80,15 +80,9 @@ WITH
   ),
   chosen AS (
     SELECT
-      c.task_id,
-      c.bdi,
+      c.task_id, c.bdi,
       coalesce(c.cgroup_ino, 0) AS cgroup_key,
-      c.is_first,
-      c.pause_ns,
-      c.sleep_ts,
-      c.slept_ns,
-      c.slept_basis,
-      c.call_ns,
+      c.is_first, c.pause_ns, c.sleep_ts, c.slept_ns, c.slept_basis, c.call_ns,
       c.accounted_bytes
     FROM wb_throttle_cost AS c
     CROSS JOIN wb_bounds AS b
@@ -97,10 +91,7 @@ WITH
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (
     SELECT
-      c.task_id,
-      c.bdi,
-      c.cgroup_key,
-      c.pause_ns,
+      c.task_id, c.bdi, c.cgroup_key, c.pause_ns,
       count(*) AS pauses_count
     FROM chosen AS c
     WHERE c.pause_ns > 0
@@ -108,10 +99,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      p.task_id,
-      p.bdi,
-      p.cgroup_key,
-      p.pause_ns,
+      p.task_id, p.bdi, p.cgroup_key, p.pause_ns,
       sum(p.pauses_count) OVER (
         PARTITION BY p.task_id, p.bdi, p.cgroup_key ORDER BY p.pause_ns
         ROWS UNBOUNDED PRECEDING
@@ -123,9 +111,7 @@ WITH
   -- Nearest rank: the smallest value that at least q percent do not exceed.
   quantile AS (
     SELECT
-      r.task_id,
-      r.bdi,
-      r.cgroup_key,
+      r.task_id, r.bdi, r.cgroup_key,
       min(CASE WHEN 100 * r.places >= 50 * r.pauses_count THEN r.pause_ns END)
         AS pause_p50_ns,
       min(CASE WHEN 100 * r.places >= 95 * r.pauses_count THEN r.pause_ns END)
@@ -137,9 +123,7 @@ WITH
   ),
   charge_sum AS (
     SELECT
-      c.task_id,
-      c.bdi,
-      c.cgroup_key,
+      c.task_id, c.bdi, c.cgroup_key,
       sum(1 - c.is_first) AS more_events_count,
       sum(CASE WHEN c.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
       sum(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
@@ -167,9 +151,7 @@ WITH
   ),
   task_sum AS (
     SELECT
-      a.task_id,
-      a.bdi,
-      a.cgroup_ino,
+      a.task_id, a.bdi, a.cgroup_ino,
       a.events_count - coalesce(s.more_events_count, 0) AS calls_count,
       coalesce(s.pauses_count, 0) AS pauses_count,
       coalesce(s.pause_total_ns, 0) AS pause_total_ns,
@@ -188,8 +170,7 @@ WITH
   life AS (
     SELECT
       s.*,
-      t.tid,
-      t.comm,
+      t.tid, t.comm,
       CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
         AS life_start_ts,
       CASE
@@ -202,22 +183,10 @@ WITH
     JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
-  l.tid,
-  l.comm,
-  l.bdi,
-  l.cgroup_ino,
-  l.calls_count,
-  l.pauses_count,
-  l.pause_total_ns,
-  l.pause_max_ns,
-  q.pause_p50_ns,
-  q.pause_p95_ns,
-  q.pause_p99_ns,
-  l.slept_total_ns,
-  l.slept_basis,
-  l.call_max_ns,
-  d.fio_clat_max_ns,
-  l.dirtied_bytes,
+  l.tid, l.comm, l.bdi, l.cgroup_ino, l.calls_count, l.pauses_count,
+  l.pause_total_ns, l.pause_max_ns, q.pause_p50_ns, q.pause_p95_ns,
+  q.pause_p99_ns, l.slept_total_ns, l.slept_basis, l.call_max_ns,
+  d.fio_clat_max_ns, l.dirtied_bytes,
   d.estimate_bytes AS dirtied_estimate_bytes,
   d.basis AS dirtied_basis,
   d.coverage_ratio,

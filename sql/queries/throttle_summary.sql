@@ -109,8 +109,7 @@ WITH
   -- The life of a task in the trace, and to the end of its last sleep.
   life AS (
     SELECT
-      k.task_id,
-      k.events_count,
+      k.task_id, k.events_count,
       coalesce(s.slept_ns, 0) AS slept_ns,
       coalesce(s.call_max_ns, 0) AS call_max_ns,
       CASE
@@ -137,17 +136,11 @@ WITH
     FROM life AS l
   )
 SELECT
-  t.tasks_count,
-  t.events_count,
-  q.pauses_count,
-  q.pause_total_ns,
+  t.tasks_count, t.events_count, q.pauses_count, q.pause_total_ns,
   coalesce(q.pause_p50_ns, 0) AS pause_p50_ns,
   coalesce(q.pause_p95_ns, 0) AS pause_p95_ns,
   coalesce(q.pause_p99_ns, 0) AS pause_p99_ns,
-  q.pause_max_ns,
-  t.slept_total_ns,
-  t.call_max_ns,
-  t.throttled_ratio
+  q.pause_max_ns, t.slept_total_ns, t.call_max_ns, t.throttled_ratio
 FROM total AS t
 CROSS JOIN quantile AS q
 ORDER BY t.tasks_count;

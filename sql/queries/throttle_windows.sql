@@ -34,11 +34,7 @@
 WITH
   throttle AS (
     SELECT
-      t.tid,
-      t.task_id,
-      t.bdi,
-      t.cgroup_ino,
-      t.first_ts,
+      t.tid, t.task_id, t.bdi, t.cgroup_ino, t.first_ts,
       t.last_ts AS end_ts
     FROM wb_throttle_total AS t
     UNION ALL
@@ -51,8 +47,7 @@ WITH
   ),
   throttled_task AS (
     SELECT
-      t.tid,
-      t.task_id,
+      t.tid, t.task_id,
       min(t.first_ts) AS first_ts,
       max(t.end_ts) AS end_ts
     FROM throttle AS t
@@ -64,8 +59,7 @@ WITH
   ),
   life AS (
     SELECT
-      t.tid,
-      t.task_id,
+      t.tid, t.task_id,
       coalesce(k.comm, 'tid ' || t.tid) AS comm,
       CASE WHEN k.first_ts < t.first_ts THEN k.first_ts ELSE t.first_ts END
         AS first_ts,
@@ -79,8 +73,7 @@ WITH
   -- What is known of a task in a window: that it lived, slept, dirtied.
   cell AS (
     SELECT
-      w.window_index,
-      l.task_id,
+      w.window_index, l.task_id,
       1 AS lived,
       0 AS slept_ns,
       0 AS slept_max_ns,
@@ -97,11 +90,7 @@ WITH
     UNION ALL
     SELECT
       (t.ts - b.start_ts) / p.window_ns,
-      t.task_id,
-      0,
-      0,
-      0,
-      t.accounted_bytes
+      t.task_id, 0, 0, 0, t.accounted_bytes
     FROM wb_throttle_cost AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -112,8 +101,7 @@ WITH
   ),
   summed AS (
     SELECT
-      c.window_index,
-      c.task_id,
+      c.window_index, c.task_id,
       max(c.lived) AS lived,
       sum(c.slept_ns) AS slept_ns,
       max(c.slept_max_ns) AS slept_max_ns,
@@ -130,8 +118,7 @@ WITH
 SELECT
   w.window_start_ns,
   min(w.window_end_ns, b.end_ts) - w.window_start_ns AS window_ns,
-  l.tid,
-  l.comm,
+  l.tid, l.comm,
   1.0 * s.slept_ns / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
     AS throttled_ratio,
   CASE WHEN EXISTS (SELECT 1 FROM wb_throttle_total) THEN s.dirtied_bytes END

@@ -31,24 +31,15 @@
 WITH
   balance AS (
     SELECT
-      d.window_index,
-      d.window_start_ns,
-      d.window_ns,
-      d.dirtied_bytes,
-      d.written_bytes,
-      d.dirtied_bytes_per_s,
-      d.written_bytes_per_s,
+      d.window_index, d.window_start_ns, d.window_ns, d.dirtied_bytes,
+      d.written_bytes, d.dirtied_bytes_per_s, d.written_bytes_per_s,
       d.dirtied_bytes - d.written_bytes + d.swapped_bytes
         - d.cached_change_bytes AS vanished_bytes
     FROM wb_dirty_flow AS d
   )
 SELECT
-  d.window_start_ns,
-  d.window_ns,
-  d.dirtied_bytes,
-  d.written_bytes,
-  d.dirtied_bytes_per_s,
-  d.written_bytes_per_s,
+  d.window_start_ns, d.window_ns, d.dirtied_bytes, d.written_bytes,
+  d.dirtied_bytes_per_s, d.written_bytes_per_s,
   CASE
     WHEN d.vanished_bytes >= -v.counter_lag_pages * u.page_bytes
       THEN 1.0 * max(d.vanished_bytes, 0) / nullif(d.dirtied_bytes, 0)

@@ -45,8 +45,7 @@ WITH
   -- Stretches, cut at the borders of windows.
   busy AS (
     SELECT
-      w.window_index,
-      y.device,
+      w.window_index, y.device,
       sum(
         min(y.to_ts, w.window_end_ns, b.end_ts)
           - max(y.from_ts, w.window_start_ns)
@@ -69,10 +68,7 @@ WITH
   ),
   overlap AS (
     SELECT
-      w.window_index,
-      s.device,
-      s.busy_ns,
-      s.dur_ns,
+      w.window_index, s.device, s.busy_ns, s.dur_ns,
       min(s.ts, w.window_end_ns, b.end_ts)
         - max(s.ts - s.dur_ns, w.window_start_ns) AS shared_ns
     FROM wb_block_sample AS s
@@ -92,8 +88,7 @@ WITH
   ),
   sampled AS (
     SELECT
-      o.window_index,
-      o.device,
+      o.window_index, o.device,
       min(1.0 * sum(1.0 * o.busy_ns * o.shared_ns / o.dur_ns)
         / sum(o.shared_ns), 1.0) AS busy_ratio
     FROM overlap AS o
@@ -101,8 +96,7 @@ WITH
   ),
   summed AS (
     SELECT
-      c.window_index,
-      c.device,
+      c.window_index, c.device,
       sum(c.requests_count) AS requests_count,
       sum(c.read_bytes) AS read_bytes,
       sum(c.written_bytes) AS written_bytes,
@@ -110,10 +104,7 @@ WITH
         AS moved_count
     FROM (
       SELECT
-        d.window_index,
-        d.device,
-        d.read_bytes,
-        d.written_bytes,
+        d.window_index, d.device, d.read_bytes, d.written_bytes,
         d.requests_count
       FROM placed AS d
       UNION ALL
@@ -123,11 +114,7 @@ WITH
     GROUP BY c.window_index, c.device
   )
 SELECT
-  w.window_start_ns,
-  s.device,
-  s.requests_count,
-  s.read_bytes,
-  s.written_bytes,
+  w.window_start_ns, s.device, s.requests_count, s.read_bytes, s.written_bytes,
   1.0 * s.read_bytes * u.second_ns
     / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
     AS read_bytes_per_s,

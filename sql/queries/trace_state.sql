@@ -12,15 +12,8 @@
 -- @column   duration_ns INTEGER length of the time of interest; NULL = its
 --   clock does not tell
 SELECT
-  s.gaps_count,
-  s.lost_count,
-  s.unknown_gaps_count,
-  s.lost_ratio,
-  s.unread_count,
-  s.lacking,
-  s.state,
-  s.ticks_clock,
-  s.matters,
+  s.gaps_count, s.lost_count, s.unknown_gaps_count, s.lost_ratio,
+  s.unread_count, s.lacking, s.state, s.ticks_clock, s.matters,
   CASE
     WHEN s.ticks_clock IS NULL THEN b.asked_ns
   END AS duration_ns

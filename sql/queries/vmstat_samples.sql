@@ -23,10 +23,7 @@
 WITH
   told AS (
     SELECT
-      s.source,
-      s.name,
-      s.ts,
-      s.value,
+      s.source, s.name, s.ts, s.value,
       CASE WHEN s.unit = 'bytes' THEN 1 ELSE u.page_bytes END AS unit_bytes,
       s.name IN (
         'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
@@ -84,10 +81,7 @@ WITH
   ),
   summed AS (
     SELECT
-      s.window_start_ns,
-      s.source,
-      s.name,
-      s.is_level,
+      s.window_start_ns, s.source, s.name, s.is_level,
       count(*) AS samples_count,
       avg(s.value_bytes) AS level_bytes,
       1.0 * sum(s.gained_bytes) / sum(s.dur_ns) AS gained_bytes_per_ns
@@ -95,10 +89,7 @@ WITH
     GROUP BY s.window_start_ns, s.source, s.name, s.is_level
   )
 SELECT
-  s.window_start_ns,
-  s.source,
-  s.name,
-  s.samples_count,
+  s.window_start_ns, s.source, s.name, s.samples_count,
   CASE WHEN s.is_level THEN s.level_bytes END AS level_bytes,
   CASE WHEN NOT s.is_level
     THEN s.gained_bytes_per_ns * u.second_ns / u.page_bytes

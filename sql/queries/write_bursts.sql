@@ -42,8 +42,7 @@ WITH
   -- The last window may be cut short.
   timed AS (
     SELECT
-      i.device,
-      i.written_bytes,
+      i.device, i.written_bytes,
       min(w.window_end_ns, b.end_ts) - w.window_start_ns AS window_ns
     FROM written AS i
     JOIN wb_window AS w ON w.window_index = i.window_index
@@ -58,8 +57,7 @@ WITH
     GROUP BY t.device
   )
 SELECT
-  t.device,
-  h.written_bytes,
+  t.device, h.written_bytes,
   1.0 * h.written_bytes * u.second_ns / (b.end_ts - b.start_ts)
     AS written_bytes_per_s,
   max(1.0 * t.written_bytes * u.second_ns / t.window_ns) AS peak_bytes_per_s,

@@ -27,12 +27,7 @@
 -- @column   last_ts INTEGER ns
 -- @column   after_ns INTEGER from the trace's start to the first
 SELECT
-  w.bdi,
-  w.kind,
-  w.what,
-  w.tid,
-  w.comm,
-  w.error,
+  w.bdi, w.kind, w.what, w.tid, w.comm, w.error,
   count(*) AS count,
   sum(w.bytes) AS bytes,
   min(w.ts) AS first_ts,

@@ -31,17 +31,10 @@
 --   to the disk; above the disk's speed while its queue fills
 -- @source   fs/fs-writeback.c wb_do_writeback(), wb_writeback()
 SELECT
-  w.bdi,
-  w.cgroup_ino,
-  w.reason,
-  w.queued_ts,
-  w.started_ts,
-  w.finished_ts,
+  w.bdi, w.cgroup_ino, w.reason, w.queued_ts, w.started_ts, w.finished_ts,
   w.started_ts - w.queued_ts AS queue_wait_ns,
   w.finished_ts - w.started_ts AS dur,
-  w.chunks_count,
-  w.pages_count,
-  w.bytes,
+  w.chunks_count, w.pages_count, w.bytes,
   1.0 * w.bytes * u.second_ns / nullif(w.finished_ts - w.started_ts, 0)
     AS written_bytes_per_s
 FROM wb_work AS w

@@ -27,15 +27,8 @@ WITH
   ),
   told AS (
     SELECT
-      s.ts,
-      s.dur_ns,
-      s.bdi,
-      s.cgroup_ino,
-      s.dirty_bytes,
-      s.writeback_bytes,
-      s.wb_thresh_bytes,
-      s.dirtied_bytes_per_s,
-      s.written_bytes_per_s,
+      s.ts, s.dur_ns, s.bdi, s.cgroup_ino, s.dirty_bytes, s.writeback_bytes,
+      s.wb_thresh_bytes, s.dirtied_bytes_per_s, s.written_bytes_per_s,
       s.write_bw_bytes_per_s
     FROM wb_bdi_sample AS s
     UNION ALL

@@ -37,22 +37,15 @@ WITH
   arrow AS (SELECT l.seq, l.flows FROM listed AS l WHERE l.place = 1),
   request AS (
     SELECT
-      q.ts,
-      q.issue_ts,
-      q.end_ts,
+      q.ts, q.issue_ts, q.end_ts,
       replace(
         replace(coalesce(d.device || ' ', '') || q.device, '\', '\\'),
         '/',
         '\/'
       ) AS place,
-      a.flows,
-      q.op
+      a.flows, q.op
         || CASE WHEN q.bytes > 0 THEN ' ' || size!(q.bytes) ELSE '' END AS op,
-      q.tid,
-      t.comm,
-      q.rwbs,
-      q.sector,
-      q.bytes,
+      q.tid, t.comm, q.rwbs, q.sector, q.bytes,
       q.issue_ts - q.ts AS queue_ns,
       q.end_ts - q.issue_ts AS device_ns,
       CASE WHEN q.end_ts >= b.last_ts THEN 'end' END AS cut
@@ -95,12 +88,7 @@ SELECT
   r.issue_ts,
   r.end_ts - r.issue_ts,
   'Writeback/Block requests/' || r.place || ' in the device',
-  r.op,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  r.flows,
+  r.op, NULL, NULL, NULL, NULL, r.flows,
   CASE
     WHEN coalesce(r.device_ns, 0) + coalesce(r.queue_ns, 0) >= v.call_least_ns
       THEN printf(
@@ -108,14 +96,7 @@ SELECT
         r.op, coalesce(r.queue_ns, 0) / 1e6, coalesce(r.device_ns, 0) / 1e6
       )
   END,
-  r.tid,
-  r.comm,
-  r.rwbs,
-  r.sector,
-  r.bytes,
-  r.queue_ns,
-  r.device_ns,
-  r.cut
+  r.tid, r.comm, r.rwbs, r.sector, r.bytes, r.queue_ns, r.device_ns, r.cut
 FROM request AS r
 CROSS JOIN wb_rule AS v
 WHERE r.issue_ts IS NOT NULL;

@@ -49,9 +49,7 @@ SELECT
   NULL,
   'Writeback/Disks/' || replace(replace(s.disk, '\', '\\'), '/', '\/')
     || '/' || c.name,
-  NULL,
-  0,
-  c.unit
+  NULL, 0, c.unit
 FROM wb_block_sample AS s
 CROSS JOIN curve AS c
 GROUP BY s.disk, c.name, c.unit;

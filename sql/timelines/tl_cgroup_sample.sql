@@ -56,8 +56,7 @@ SELECT
   NULL AS dur,
   t.track,
   NULL AS name,
-  t.value,
-  t.unit
+  t.value, t.unit
 FROM told AS t
 WHERE t.value IS NOT NULL AND t.ts IS NOT NULL
 UNION ALL

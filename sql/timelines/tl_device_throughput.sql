@@ -30,8 +30,7 @@ WITH
   ),
   done AS (
     SELECT
-      p.window_index,
-      p.device,
+      p.window_index, p.device,
       sum(p.written_bytes) AS written_bytes,
       sum(p.read_bytes) AS read_bytes
     FROM part AS p

@@ -28,15 +28,7 @@ WITH
   -- done in it: grouped, not joined, because there are many of both.
   part AS (
     SELECT
-      w.seq,
-      w.ts,
-      w.end_ts,
-      w.tid,
-      w.comm,
-      w.task_id,
-      w.kind,
-      w.what,
-      w.cut,
+      w.seq, w.ts, w.end_ts, w.tid, w.comm, w.task_id, w.kind, w.what, w.cut,
       NULL AS scanned_count,
       NULL AS reclaimed_count,
       0 AS writes_count
@@ -44,17 +36,8 @@ WITH
     WHERE w.kind IN ('direct reclaim', 'memcg reclaim')
     UNION ALL
     SELECT
-      r.invocation,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      r.scanned_count,
-      r.reclaimed_count,
+      r.invocation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+      r.scanned_count, r.reclaimed_count,
       CASE WHEN r.work = 'write' THEN 1 ELSE 0 END
     FROM reclaim_work AS r
     WHERE r.reclaimer IN ('direct', 'memcg') AND r.invocation IS NOT NULL

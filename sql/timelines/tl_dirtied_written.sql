@@ -26,8 +26,7 @@ WITH
   ),
   origin AS (
     SELECT
-      d.dirtied_total_bytes,
-      d.written_total_bytes,
+      d.dirtied_total_bytes, d.written_total_bytes,
       d.nr_dirty_bytes + d.nr_writeback_bytes AS cached_bytes
     FROM wb_dirty_drawn AS d
     ORDER BY d.seq

@@ -18,12 +18,7 @@ CREATE VIEW tl_dirty_state AS
 WITH
   placed AS (
     SELECT
-      d.seq,
-      d.ts,
-      d.until_ts,
-      d.dirty_bytes,
-      d.limit_bytes,
-      d.setpoint_bytes,
+      d.seq, d.ts, d.until_ts, d.dirty_bytes, d.limit_bytes, d.setpoint_bytes,
       d.freerun_bytes,
       CASE
         WHEN d.dirty_bytes >= d.limit_bytes THEN 'AT THE LIMIT'

@@ -34,8 +34,7 @@ WITH
   ),
   of_run AS (
     SELECT
-      r.bdi,
-      r.cgroup_ino,
+      r.bdi, r.cgroup_ino,
       r.rate_bytes_per_s AS rate,
       r.rate_bytes_per_s / nullif(r.entitlement_bytes_per_s, 0) AS weighted,
       r.dirtied_basis = 'bound' AND r.coverage_ratio < v.coverage_least_ratio
@@ -45,8 +44,7 @@ WITH
   ),
   whole AS (
     SELECT
-      r.bdi,
-      r.cgroup_ino,
+      r.bdi, r.cgroup_ino,
       count(*) AS tasks_count,
       coalesce(
         sum(r.weighted) * sum(r.weighted)
@@ -86,15 +84,11 @@ SELECT
   min(w.window_end_ns, b.end_ts) - r.window_start_ns,
   'Writeback/Fairness',
   'Jain ' || CAST(round(100 * r.jain_ratio) AS INTEGER) || ' %',
-  NULL,
-  NULL,
+  NULL, NULL,
   r.tasks_count || ' tasks dirtied pages of ' || r.bdi
     || '; Jain''s index of fairness is '
     || printf('%.1f %%', 100 * r.jain_ratio),
-  r.jain_ratio,
-  r.tasks_count,
-  r.bdi,
-  r.cgroup_ino
+  r.jain_ratio, r.tasks_count, r.bdi, r.cgroup_ino
 FROM ranked AS r
 JOIN wb_window AS w ON w.window_start_ns = r.window_start_ns
 CROSS JOIN wb_bounds AS b

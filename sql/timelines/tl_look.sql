@@ -33,14 +33,7 @@ WITH
     SELECT
       l.ts,
       l.ts + l.dur AS end_ts,
-      l.dur,
-      l.task_id,
-      l.tid,
-      l.comm,
-      l.kind,
-      l.cause,
-      l.finding,
-      l.bdi
+      l.dur, l.task_id, l.tid, l.comm, l.kind, l.cause, l.finding, l.bdi
     FROM wb_loss AS l
     -- Who sent a request need not wait for it.
     WHERE l.dur > 0 AND l.kind <> 'block queue'
@@ -70,12 +63,7 @@ WITH
   ),
   by_task AS (
     SELECT
-      n.kind,
-      n.cause,
-      n.finding,
-      n.bdi,
-      n.episode,
-      n.task_id,
+      n.kind, n.cause, n.finding, n.bdi, n.episode, n.task_id,
       min(n.tid) AS tid,
       min(n.comm) AS comm,
       min(n.ts) AS ts,
@@ -88,11 +76,7 @@ WITH
   ),
   episode AS (
     SELECT
-      t.kind,
-      t.cause,
-      t.finding,
-      t.bdi,
-      t.episode,
+      t.kind, t.cause, t.finding, t.bdi, t.episode,
       min(t.ts) AS ts,
       max(t.end_ts) AS end_ts,
       sum(t.lost_ns) AS lost_ns,
@@ -125,9 +109,7 @@ WITH
   ),
   gap AS (
     SELECT
-      l.ts,
-      l.cpu,
-      l.count,
+      l.ts, l.cpu, l.count,
       row_number() OVER (ORDER BY l.count IS NULL, l.count DESC, l.ts, l.cpu)
         AS place
     FROM raw_lost_events AS l
@@ -174,23 +156,18 @@ LEFT JOIN advised AS a ON a.id = r.finding
 WHERE r.place <= 6 AND (r.place = 1 OR r.lost_ns >= v.loss_least_ns)
 UNION ALL
 SELECT
-  g.ts,
-  NULL,
+  g.ts, NULL,
   'Writeback/What to look at',
   coalesce(g.count || ' ', '')
     || 'events lost'
     || coalesce(' on cpu ' || g.cpu, ''),
   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  NULL,
-  g.cpu,
-  g.count,
-  NULL
+  NULL, g.cpu, g.count, NULL
 FROM gap AS g
 WHERE g.place <= (SELECT v.listed_most_count FROM wb_rule AS v)
 UNION ALL
 SELECT
-  b.last_ts,
-  NULL,
+  b.last_ts, NULL,
   'Writeback/What to look at',
   'the trace is damaged and was read only in part',
   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,

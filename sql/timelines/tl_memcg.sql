@@ -18,17 +18,13 @@ CREATE VIEW tl_memcg AS
 WITH
   named AS (
     SELECT
-      t.ts,
-      t.bdi,
+      t.ts, t.bdi,
       'Writeback/Memory cgroups/cgroup ' || t.cgroup_ino
         || coalesce(
           ' ' || replace(replace(g.path, '\', '\\'), '/', '\/'),
           ''
         ) || '/' AS parent,
-      t.dirty_bytes,
-      t.limit_bytes,
-      t.setpoint_bytes,
-      t.wb_dirty_bytes,
+      t.dirty_bytes, t.limit_bytes, t.setpoint_bytes, t.wb_dirty_bytes,
       t.wb_setpoint_bytes
     FROM wb_throttle_drawn AS t
     LEFT JOIN (

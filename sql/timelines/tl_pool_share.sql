@@ -35,8 +35,7 @@ WITH
   ),
   told AS (
     SELECT
-      r.window_index,
-      r.all_bytes,
+      r.window_index, r.all_bytes,
       group_concat(
         r.holder || ' '
           || CAST(round(100.0 * r.held_bytes / r.all_bytes) AS INTEGER)

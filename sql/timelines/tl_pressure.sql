@@ -36,8 +36,7 @@ SELECT
   NULL,
   'Writeback/Pressure/' || replace(replace(s.resource, '\', '\\'), '/', '\/')
     || c.name,
-  NULL,
-  0,
+  NULL, 0,
   'ratio'
 FROM wb_pressure_sample AS s
 CROSS JOIN curve AS c

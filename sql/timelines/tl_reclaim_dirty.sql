@@ -20,8 +20,7 @@ CREATE VIEW tl_reclaim_dirty AS
 WITH
   met AS (
     SELECT
-      s.seq,
-      s.ts,
+      s.seq, s.ts,
       'nr_dirty node ' || s.nid AS curve,
       s.nr_dirty AS pages
     FROM raw_mm_vmscan_lru_shrink_inactive AS s
@@ -32,8 +31,7 @@ WITH
     WHERE s.nr_immediate > 0
     UNION ALL
     SELECT
-      y.seq,
-      y.ts,
+      y.seq, y.ts,
       'immediate reclaim node ' || y.node || ' ' || y.zone,
       y.pages_count
     FROM reclaim_writeback AS y

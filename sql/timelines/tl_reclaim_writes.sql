@@ -30,8 +30,7 @@ WITH
   ),
   summed AS (
     SELECT
-      z.ts,
-      z.place,
+      z.ts, z.place,
       count(*) OVER (
         PARTITION BY z.place ORDER BY z.ts RANGE UNBOUNDED PRECEDING
       ) AS folios_so_far
@@ -49,9 +48,7 @@ WITH
   ),
   stepped AS (
     SELECT
-      p.place,
-      p.second_index,
-      p.folios_count,
+      p.place, p.second_index, p.folios_count,
       lead(p.second_index) OVER (
         PARTITION BY p.place ORDER BY p.second_index
       ) AS next_index
@@ -79,8 +76,7 @@ SELECT
   b.first_ts + n.second_index * u.second_ns,
   NULL,
   'Writeback/Reclaim/write\/s ' || n.place,
-  NULL,
-  n.folios_count,
+  NULL, n.folios_count,
   'folios/s'
 FROM next_second AS n
 CROSS JOIN wb_bounds AS b

@@ -86,12 +86,9 @@ WITH
   ),
   called AS (
     SELECT
-      w.ts,
-      w.end_ts,
-      w.tid,
+      w.ts, w.end_ts, w.tid,
       'write(' || coalesce(w.fd || ', ', '') || w.written_bytes || ')' AS name,
-      w.fd,
-      w.written_bytes
+      w.fd, w.written_bytes
     FROM wb_write_call AS w
     UNION ALL
     SELECT c.ts, c.end_ts, c.tid, c.call || '()', NULL, NULL
@@ -104,8 +101,7 @@ WITH
       0 AS depth,
       c.ts,
       c.end_ts - c.ts AS dur,
-      c.tid,
-      c.name,
+      c.tid, c.name,
       NULL AS flow,
       NULL AS why,
       'system call' AS kind,
@@ -114,8 +110,7 @@ WITH
       NULL AS bdi,
       NULL AS slept_ns,
       NULL AS pauses_count,
-      c.written_bytes,
-      c.fd,
+      c.written_bytes, c.fd,
       NULL AS wait_id
     FROM called AS c
     CROSS JOIN wb_rule AS r
@@ -129,8 +124,7 @@ WITH
       )
     UNION ALL
     SELECT
-      1,
-      c.ts,
+      1, c.ts,
       c.end_ts - c.ts,
       c.tid,
       'balance_dirty_pages ' || c.length || ': ' || c.cause,
@@ -141,39 +135,19 @@ WITH
       'call',
       c.cause,
       'balance_dirty_pages',
-      c.bdi,
-      c.slept_ns,
-      c.pauses_count,
-      NULL,
-      NULL,
-      NULL
+      c.bdi, c.slept_ns, c.pauses_count, NULL, NULL, NULL
     FROM held AS c
     UNION ALL
     SELECT
-      2,
-      s.ts,
-      s.span_ns,
-      s.tid,
+      2, s.ts, s.span_ns, s.tid,
       s.kind || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END,
-      NULL,
-      y.why,
-      s.kind,
-      s.cause,
-      s.what,
-      s.bdi,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
+      NULL, y.why, s.kind, s.cause, s.what, s.bdi, NULL, NULL, NULL, NULL,
       s.wait_id
     FROM wb_stall AS s
     JOIN wb_stall_why AS y ON y.wait_id = s.wait_id
     UNION ALL
     SELECT
-      3,
-      r.wait_end_ts,
-      0,
-      s.tid,
+      3, r.wait_end_ts, 0, s.tid,
       'ended by ' || r.source,
       r.flow,
       'ended by ' || CASE r.source
@@ -182,22 +156,14 @@ WITH
         ELSE 'a request of the device'
       END,
       'end',
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM wb_release AS r
     CROSS JOIN wb_rule AS v
     JOIN wb_stall AS s
       ON s.wait_id = r.wait_id AND s.span_ns >= v.call_least_ns
   )
 SELECT
-  c.ts,
-  c.dur,
+  c.ts, c.dur,
   'Writeback stalls' AS track,
   c.name,
   NULL AS value,
@@ -278,11 +244,7 @@ WITH
       min(c.ts, c.sleep_ts) AS first_ts,
       c.paused_ns,
       c.sleep_ts + c.slept_ns AS end_ts,
-      c.tid,
-      c.task_id,
-      c.bdi,
-      c.call_ns,
-      c.slept_ns,
+      c.tid, c.task_id, c.bdi, c.call_ns, c.slept_ns,
       1 AS pauses_count,
       c.seq AS worst_seq
     FROM wb_throttle_cost AS c
@@ -342,14 +304,10 @@ SELECT
   -- Not call_ns before its end, which is in jiffies, too: that may be before
   -- the system call that it is in.
   max(p.begin_ts, coalesce(p.before_ts, p.begin_ts)) AS ts,
-  p.end_ts,
-  p.tid,
-  p.task_id,
-  p.bdi,
+  p.end_ts, p.tid, p.task_id, p.bdi,
   coalesce(k.cause, 'unknown') AS cause,
   p.worst_seq,
   coalesce(p.call_ns, p.end_ts - p.first_ts) AS call_ns,
-  p.slept_ns,
-  p.pauses_count
+  p.slept_ns, p.pauses_count
 FROM placed AS p
 LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;

@@ -76,10 +76,7 @@ WITH
   ),
   part AS (
     SELECT
-      p.wait_id,
-      p.tid,
-      p.from_ts,
-      p.to_ts,
+      p.wait_id, p.tid, p.from_ts, p.to_ts,
       lag(p.to_ts) OVER same AS before_ts,
       lag(p.to_ts - p.from_ts) OVER same AS before_ns,
       lag(p.wait_id) OVER same AS before_wait_id
@@ -90,10 +87,7 @@ WITH
   -- could see apart; the thread's own track has each.
   piece AS (
     SELECT
-      p.wait_id,
-      p.tid,
-      p.from_ts,
-      p.to_ts,
+      p.wait_id, p.tid, p.from_ts, p.to_ts,
       CASE
         WHEN p.before_ts = p.from_ts AND p.before_wait_id = p.wait_id THEN 0
         WHEN p.from_ts - p.before_ts <= x.ns
@@ -130,12 +124,7 @@ WITH
   ),
   summed AS (
     SELECT
-      w.wait_id,
-      w.from_ts,
-      w.to_ts,
-      w.waited_ns,
-      w.waits_count,
-      s.tid,
+      w.wait_id, w.from_ts, w.to_ts, w.waited_ns, w.waits_count, s.tid,
       s.task_id,
       sum(w.waited_ns) OVER (PARTITION BY s.tid, s.task_id) AS total_ns
     FROM whole AS w

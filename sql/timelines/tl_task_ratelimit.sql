@@ -19,11 +19,7 @@ WITH
   ),
   told AS (
     SELECT
-      t.ts,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
-      t.path,
+      t.ts, t.bdi, t.cgroup_ino, t.task_id, t.path,
       t.task_ratelimit_bytes_per_s AS rate,
       1.0 * t.task_ratelimit_bytes_per_s
         / nullif(t.dirty_ratelimit_bytes_per_s, 0) AS pos_ratio

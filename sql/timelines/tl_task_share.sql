@@ -32,8 +32,7 @@ WITH
   ),
   summed AS (
     SELECT
-      c.window_index,
-      c.task_id,
+      c.window_index, c.task_id,
       sum(c.slept_ns) AS slept_ns,
       sum(c.dirtied_bytes) AS dirtied_bytes
     FROM cell AS c

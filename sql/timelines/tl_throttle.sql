@@ -24,13 +24,7 @@ WITH
   ),
   told AS (
     SELECT
-      t.ts,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
-      t.path,
-      t.pause_ns,
-      t.paused_ns,
+      t.ts, t.bdi, t.cgroup_ino, t.task_id, t.path, t.pause_ns, t.paused_ns,
       t.dirtied_bytes
     FROM wb_throttle_drawn AS t
     UNION ALL

@@ -33,12 +33,7 @@ WITH
         || CASE t.confidence WHEN 'measured' THEN ''
           ELSE ' (' || t.confidence || ')'
         END AS name,
-      t.text,
-      t.advice,
-      t.evidence,
-      t.id,
-      t.severity,
-      t.confidence,
+      t.text, t.advice, t.evidence, t.id, t.severity, t.confidence,
       t.cost_task_ns
     FROM told AS t
     UNION ALL

@@ -81,9 +81,7 @@ SELECT
   coalesce(r.to_ts, b.last_ts) - coalesce(r.from_ts, b.first_ts),
   'Writeback/vmstat/before and after',
   r.changes_count || ' counters changed',
-  NULL,
-  NULL,
-  r.arg_more
+  NULL, NULL, r.arg_more
 FROM bar AS r
 CROSS JOIN wb_bounds AS b
 CROSS JOIN is_sampled AS s

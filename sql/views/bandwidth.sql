@@ -23,15 +23,10 @@ CREATE VIEW wb_bandwidth AS
 WITH
   followed AS (
     SELECT
-      r.ts,
-      r.bdi,
+      r.ts, r.bdi,
       coalesce(r.cgroup_ino, c.cgroup_ino) AS cgroup_ino,
-      r.write_bw,
-      r.avg_write_bw,
-      r.dirty_rate,
-      r.dirty_ratelimit,
-      r.task_ratelimit,
-      r.balanced_dirty_ratelimit,
+      r.write_bw, r.avg_write_bw, r.dirty_rate, r.dirty_ratelimit,
+      r.task_ratelimit, r.balanced_dirty_ratelimit,
       lead(r.ts) OVER (
         PARTITION BY r.bdi, r.cgroup_ino, r.cgroup_path, r.tid ORDER BY r.seq
       ) AS next_ts
@@ -39,9 +34,7 @@ WITH
     LEFT JOIN wb_cgroup AS c ON c.path = r.cgroup_path
   )
 SELECT
-  f.ts,
-  f.bdi,
-  f.cgroup_ino,
+  f.ts, f.bdi, f.cgroup_ino,
   f.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
   f.avg_write_bw * u.kib_bytes AS avg_write_bw_bytes_per_s,
   f.dirty_rate * u.kib_bytes AS dirty_rate_bytes_per_s,
@@ -55,15 +48,11 @@ WHERE f.next_ts IS NULL OR f.next_ts - f.ts > u.ms_ns
 UNION ALL
 -- The patches of March 2011 print the base rate in bytes/s.
 SELECT
-  t.ts,
-  t.bdi,
-  NULL,
+  t.ts, t.bdi, NULL,
   t.write_bw * v.kib_bytes,
   t.avg_write_bw * v.kib_bytes,
   t.dirty_rate * v.kib_bytes,
-  t.base_bw,
-  NULL,
-  NULL
+  t.base_bw, NULL, NULL
 FROM raw_dirty_throttle_bandwidth AS t
 CROSS JOIN wb_units AS v;
 
@@ -179,8 +168,7 @@ WITH
       o.bdi,
       0 AS grade,
       o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
-      o.bytes,
-      o.busy_ns,
+      o.bytes, o.busy_ns,
       1.0 * b.busy_ns / o.busy_ns AS below_ratio,
       NULL AS request_bytes
     FROM own AS o
@@ -190,19 +178,15 @@ WITH
     WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
     UNION ALL
     SELECT
-      w.bdi,
-      w.grade,
+      w.bdi, w.grade,
       1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
       1.0 * w.bytes,
-      b.busy_ns,
-      NULL,
-      w.request_bytes
+      b.busy_ns, NULL, w.request_bytes
     FROM told AS w
     JOIN writing AS b ON b.device = w.bdi
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT
-      s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL, s.request_bytes
+    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL, s.request_bytes
     FROM sampled AS s
     UNION ALL
     SELECT
@@ -213,13 +197,10 @@ WITH
     GROUP BY k.bdi
     UNION ALL
     SELECT
-      s.bdi,
-      6,
+      s.bdi, 6,
       max(s.written_bytes_per_s),
       1.0 * sum(s.written_bytes),
-      NULL,
-      NULL,
-      NULL
+      NULL, NULL, NULL
     FROM wb_bdi_sample AS s
     WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
     GROUP BY s.bdi
@@ -243,9 +224,7 @@ WITH
   -- Lost completions look like bytes that no disk got.
   shrunk AS MATERIALIZED (
     SELECT
-      w.bdi,
-      w.bytes,
-      w.is_main,
+      w.bdi, w.bytes, w.is_main,
       max(k.bytes) AS disk_bytes
     FROM _bdi_written AS w
     CROSS JOIN wb_rule AS v
@@ -422,8 +401,7 @@ WITH
       )
   )
 SELECT
-  t.bdi,
-  n.disk,
+  t.bdi, n.disk,
   n.disk || CASE n.disks_count
     WHEN 1 THEN ''
     WHEN 2 THEN ' and ' || n.second
@@ -485,8 +463,7 @@ WITH
     GROUP BY f.bdi, u.page_bytes
   )
 SELECT
-  t.bdi,
-  t.bytes,
+  t.bdi, t.bytes,
   t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main,
   t.is_whole
 FROM told AS t
@@ -507,8 +484,7 @@ WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 -- @column   after_factor REAL rate behind, over that of the whole run
 CREATE VIEW _rate_change AS
 SELECT
-  p.bdi,
-  p.ts,
+  p.bdi, p.ts,
   p.before_per_ns / p.all_per_ns AS before_factor,
   p.after_per_ns / p.all_per_ns AS after_factor
 FROM _rate_split AS p
@@ -552,8 +528,7 @@ CREATE VIEW _rate_split AS
 WITH
   summed AS (
     SELECT
-      s.bdi,
-      s.ts,
+      s.bdi, s.ts,
       sum(s.busy_ns) OVER so_far AS before_ns,
       sum(s.bytes) OVER so_far AS bytes,
       sum(s.requests_count) OVER so_far AS requests_count,
@@ -571,9 +546,7 @@ WITH
   ),
   rated AS (
     SELECT
-      m.bdi,
-      m.ts,
-      m.before_ns,
+      m.bdi, m.ts, m.before_ns,
       m.all_ns - m.before_ns AS after_ns,
       1.0 * m.bytes / m.before_ns AS before_per_ns,
       1.0 * (m.all_bytes - m.bytes) / (m.all_ns - m.before_ns) AS after_per_ns,
@@ -608,12 +581,7 @@ WITH
     FROM rated AS r
   )
 SELECT
-  b.bdi,
-  b.ts,
-  b.before_ns,
-  b.after_ns,
-  b.before_per_ns,
-  b.after_per_ns,
+  b.bdi, b.ts, b.before_ns, b.after_ns, b.before_per_ns, b.after_per_ns,
   b.all_per_ns
 FROM best AS b
 WHERE b.place = 1
@@ -663,16 +631,11 @@ WITH
   lifted AS (
     SELECT
       d.device AS bdi,
-      d.second,
-      d.bytes,
-      d.requests_count,
-      d.spent_ns,
-      d.last_ts
+      d.second, d.bytes, d.requests_count, d.spent_ns, d.last_ts
     FROM done AS d
     UNION ALL
     SELECT
-      k.bdi,
-      d.second,
+      k.bdi, d.second,
       sum(d.bytes),
       sum(d.requests_count),
       sum(d.spent_ns),
@@ -683,10 +646,7 @@ WITH
   ),
   ended AS (
     SELECT
-      l.bdi,
-      l.bytes,
-      l.requests_count,
-      l.spent_ns,
+      l.bdi, l.bytes, l.requests_count, l.spent_ns,
       min(
         (l.second + 1) * u.second_ns,
         max(l.last_ts) OVER (PARTITION BY l.bdi)
@@ -721,11 +681,7 @@ WITH
   ),
   stepped AS (
     SELECT
-      r.bdi,
-      r.ts,
-      r.bytes,
-      r.requests_count,
-      r.spent_ns,
+      r.bdi, r.ts, r.bytes, r.requests_count, r.spent_ns,
       r.busy_ns - coalesce(
         lag(r.busy_ns) OVER (PARTITION BY r.bdi ORDER BY r.ts), 0
       ) AS busy_ns

@@ -21,13 +21,7 @@
 --   share of it
 CREATE VIEW wb_pool_share AS
 SELECT
-  p.seq,
-  p.ts,
-  p.slept_ns,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
-  p.is_innocent,
+  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
   p.pool_bytes,
   p.bdi AS holder_bdi,
   p.cgroup_ino AS holder_cgroup_ino,
@@ -39,17 +33,8 @@ FROM _pool_own AS p
 WHERE p.pool_bytes IS NOT NULL
 UNION ALL
 SELECT
-  p.seq,
-  p.ts,
-  p.slept_ns,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
-  p.is_innocent,
-  p.pool_bytes,
-  w.bdi,
-  w.cgroup_ino,
-  0,
+  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
+  p.pool_bytes, w.bdi, w.cgroup_ino, 0,
   1.0 * (h.held_bytes / p.too_much),
   1.0 * (h.held_bytes / p.too_much) / p.pool_bytes,
   h.basis
@@ -58,17 +43,8 @@ JOIN _pool_own AS p ON p.seq = h.seq
 JOIN _pool_wb AS w ON w.wb_id = h.wb_id
 UNION ALL
 SELECT
-  p.seq,
-  p.ts,
-  p.slept_ns,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
-  p.is_innocent,
-  p.pool_bytes,
-  NULL,
-  NULL,
-  0,
+  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
+  p.pool_bytes, NULL, NULL, 0,
   1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes),
   1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes,
   'unknown'
@@ -93,10 +69,7 @@ CREATE VIEW wb_pool_blame AS
 WITH
   chosen AS MATERIALIZED (
     SELECT
-      p.seq,
-      p.task_id,
-      p.bdi,
-      p.cgroup_ino,
+      p.seq, p.task_id, p.bdi, p.cgroup_ino,
       1.0 * p.slept_ns / p.too_much / p.pool_bytes AS ns_per_byte,
       p.slept_ns * p.own_share_ratio AS own_ns,
       p.slept_ns
@@ -110,9 +83,7 @@ WITH
   victim AS MATERIALIZED (
     SELECT
       row_number() OVER (ORDER BY c.task_id, c.bdi, c.cgroup_ino) AS victim_id,
-      c.task_id,
-      c.bdi,
-      c.cgroup_ino,
+      c.task_id, c.bdi, c.cgroup_ino,
       sum(c.own_ns) AS own_ns,
       sum(CASE WHEN c.unknown_ns > 0 THEN c.unknown_ns END) AS unknown_ns
     FROM chosen AS c
@@ -129,8 +100,7 @@ WITH
   -- Numbers only, which are sorted fastest: there may be millions.
   held AS (
     SELECT
-      w.victim_id,
-      h.wb_id,
+      w.victim_id, h.wb_id,
       sum(w.ns_per_byte * h.held_bytes) AS held_ns,
       min(h.basis) AS basis
     FROM _pool_held AS h
@@ -138,23 +108,14 @@ WITH
     GROUP BY w.victim_id, h.wb_id
   )
 SELECT
-  v.task_id,
-  v.bdi,
-  v.cgroup_ino,
+  v.task_id, v.bdi, v.cgroup_ino,
   v.bdi AS holder_bdi,
   v.cgroup_ino AS holder_cgroup_ino,
   v.own_ns AS held_ns,
   'own' AS basis
 FROM victim AS v
 UNION ALL
-SELECT
-  v.task_id,
-  v.bdi,
-  v.cgroup_ino,
-  k.bdi,
-  k.cgroup_ino,
-  h.held_ns,
-  h.basis
+SELECT v.task_id, v.bdi, v.cgroup_ino, k.bdi, k.cgroup_ino, h.held_ns, h.basis
 FROM held AS h
 JOIN victim AS v ON v.victim_id = h.victim_id
 JOIN _pool_wb AS k ON k.wb_id = h.wb_id
@@ -173,18 +134,8 @@ WHERE v.unknown_ns IS NOT NULL;
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 CREATE VIEW wb_pool_own AS
 SELECT
-  p.seq,
-  p.ts,
-  p.slept_ns,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
-  p.is_innocent,
-  p.pool_bytes,
-  p.own_bytes,
-  p.other_bytes,
-  p.too_much,
-  p.own_share_ratio
+  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
+  p.pool_bytes, p.own_bytes, p.other_bytes, p.too_much, p.own_share_ratio
 FROM _pool_own AS p;
 
 -- @view     wb_pool_holder
@@ -248,8 +199,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      l.seq,
-      p.wb_id,
+      l.seq, p.wb_id,
       p.wb_dirty_bytes AS held_bytes,
       row_number() OVER (
         PARTITION BY l.seq ORDER BY p.bytes_down, p.wb_id
@@ -332,8 +282,7 @@ WITH
     GROUP BY w.bdi
   )
 SELECT
-  w.bdi,
-  w.cgroup_ino,
+  w.bdi, w.cgroup_ino,
   CASE o.cgroups_count
     WHEN 2
       THEN CASE w.cgroup_ino
@@ -377,10 +326,7 @@ WITH
   -- A window without a sample goes by the last one, if that is not too old.
   cell AS (
     SELECT
-      w.window_index,
-      w.window_start_ns,
-      k.wb_id,
-      d.held_bytes,
+      w.window_index, w.window_start_ns, k.wb_id, d.held_bytes,
       max(d.last_sample_id) OVER (
         PARTITION BY k.wb_id ORDER BY w.window_index ROWS UNBOUNDED PRECEDING
       ) AS last_sample_id
@@ -391,8 +337,7 @@ WITH
   ),
   held AS (
     SELECT
-      c.window_index,
-      c.wb_id,
+      c.window_index, c.wb_id,
       coalesce(
         c.held_bytes,
         CASE WHEN c.window_start_ns - p.ts <= v.stale_ns
@@ -410,8 +355,7 @@ WITH
   ),
   pool AS (
     SELECT
-      d.window_index,
-      d.window_start_ns,
+      d.window_index, d.window_start_ns,
       d.dirty_bytes AS pool_bytes,
       max(1.0, 1.0 * k.held_bytes / nullif(d.dirty_bytes, 0)) AS too_much,
       k.held_bytes
@@ -420,10 +364,7 @@ WITH
     WHERE d.dirty_bytes > 0
   )
 SELECT
-  p.window_index,
-  p.window_start_ns,
-  w.bdi,
-  w.cgroup_ino,
+  p.window_index, p.window_start_ns, w.bdi, w.cgroup_ino,
   h.held_bytes / p.too_much AS held_bytes,
   h.held_bytes / p.too_much / p.pool_bytes AS share_ratio,
   p.pool_bytes
@@ -433,10 +374,7 @@ JOIN _pool_wb AS w ON w.wb_id = h.wb_id
 WHERE h.held_bytes > 0
 UNION ALL
 SELECT
-  p.window_index,
-  p.window_start_ns,
-  NULL,
-  NULL,
+  p.window_index, p.window_start_ns, NULL, NULL,
   1.0 * (p.pool_bytes - coalesce(p.held_bytes, 0)),
   1 - 1.0 * coalesce(p.held_bytes, 0) / p.pool_bytes,
   p.pool_bytes
@@ -484,20 +422,13 @@ WITH
     FROM pool AS p
   )
 SELECT
-  j.seq,
-  j.ts,
-  j.slept_ns,
-  j.task_id,
-  j.bdi,
+  j.seq, j.ts, j.slept_ns, j.task_id, j.bdi,
   coalesce(j.cgroup_ino, 1) AS cgroup_ino,
   CASE WHEN j.pool_bytes IS NOT NULL
     THEN j.wb_dirty_bytes * j.setpoint_bytes
       < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
   END AS is_innocent,
-  j.pool_bytes,
-  j.own_bytes,
-  j.other_bytes,
-  j.too_much,
+  j.pool_bytes, j.own_bytes, j.other_bytes, j.too_much,
   j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
 FROM judged AS j;
 
@@ -533,10 +464,7 @@ WITH
     UNION ALL
     SELECT
       CASE s.is_memcg WHEN 1 THEN s.cgroup_ino END,
-      s.wb_id,
-      s.ts,
-      0,
-      s.seq
+      s.wb_id, s.ts, 0, s.seq
     FROM _pool_sleep AS s
   ),
   summed AS (
@@ -582,10 +510,7 @@ WHERE p.wb_dirty_bytes > 0
 -- @materialize
 CREATE VIEW _pool_sleep AS
 SELECT
-  c.seq,
-  c.ts,
-  w.wb_id,
-  w.cgroup_ino,
+  c.seq, c.ts, w.wb_id, w.cgroup_ino,
   coalesce(c.domain = 'memcg', 0) AS is_memcg,
   c.ts / v.stale_ns AS span_index
 FROM (SELECT k.wb_id FROM _pool_wb AS k WHERE k.wb_id = 2) AS o
@@ -621,8 +546,7 @@ WITH
   )
 SELECT
   row_number() OVER (ORDER BY s.bdi, s.cgroup_ino) AS wb_id,
-  s.bdi,
-  s.cgroup_ino
+  s.bdi, s.cgroup_ino
 FROM seen AS s;
 
 -- @view     _pool_sample
@@ -636,10 +560,7 @@ FROM seen AS s;
 CREATE VIEW _pool_sample AS
 SELECT
   row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,
-  t.wb_id,
-  t.ts,
-  t.wb_dirty_bytes,
-  t.basis
+  t.wb_id, t.ts, t.wb_dirty_bytes, t.basis
 FROM _pool_told AS t;
 
 -- @view     _pool_other
@@ -668,11 +589,7 @@ WITH
   numbered AS (
     SELECT
       row_number() OVER samples AS sample_id,
-      t.wb_id,
-      k.cgroup_ino,
-      t.ts,
-      t.wb_dirty_bytes,
-      t.basis,
+      t.wb_id, k.cgroup_ino, t.ts, t.wb_dirty_bytes, t.basis,
       CASE WHEN lead(t.wb_id) OVER samples = t.wb_id
         THEN lead(t.ts) OVER samples
       END AS next_ts
@@ -694,12 +611,7 @@ WITH
     CROSS JOIN wb_rule AS v
   )
 SELECT
-  h.sample_id,
-  h.wb_id,
-  h.cgroup_ino,
-  h.ts,
-  h.until_ts,
-  h.wb_dirty_bytes,
+  h.sample_id, h.wb_id, h.cgroup_ino, h.ts, h.until_ts, h.wb_dirty_bytes,
   -h.wb_dirty_bytes AS bytes_down,
   h.span_index,
   CASE WHEN h.until_ts > (h.span_index + 1) * h.stale_ns

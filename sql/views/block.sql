@@ -28,9 +28,7 @@ CREATE VIEW wb_block_request AS
 WITH
   steps AS (
     SELECT
-      i.dev_major,
-      i.dev_minor,
-      i.sector,
+      i.dev_major, i.dev_minor, i.sector,
       CASE
         -- Where a zone append went, only its end tells: they end in order.
         WHEN i.rwbs GLOB '*ZA*' THEN -3
@@ -38,42 +36,23 @@ WITH
         WHEN i.op = 'flush' THEN -1
         ELSE -2
       END AS end_sector,
-      i.seq,
-      i.ts,
-      i.tid,
-      i.rwbs,
-      i.op,
-      i.nr_sector
+      i.seq, i.ts, i.tid, i.rwbs, i.op, i.nr_sector
     FROM raw_block_rq_issue AS i
     UNION ALL
     SELECT
-      c.dev_major,
-      c.dev_minor,
-      c.sector,
+      c.dev_major, c.dev_minor, c.sector,
       CASE
         WHEN c.rwbs GLOB '*ZA*' THEN -3
         WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
         WHEN c.op = 'flush' THEN -1
         ELSE -2
       END,
-      c.seq,
-      c.ts,
-      NULL,
-      NULL,
-      NULL,
-      NULL
+      c.seq, c.ts, NULL, NULL, NULL, NULL
     FROM raw_block_rq_complete AS c
   ),
   paired AS (
     SELECT
-      s.dev_major,
-      s.dev_minor,
-      s.sector,
-      s.seq,
-      s.ts,
-      s.tid,
-      s.rwbs,
-      s.op,
+      s.dev_major, s.dev_minor, s.sector, s.seq, s.ts, s.tid, s.rwbs, s.op,
       s.nr_sector,
       lead(s.seq) OVER place AS until_seq,
       lead(s.ts) OVER place AS until_ts,
@@ -94,9 +73,7 @@ SELECT
     OR NOT EXISTS (SELECT 1 FROM raw_lost_events) AS is_known,
   p.tid,
   device!(p) AS device,
-  p.sector,
-  p.rwbs,
-  p.op,
+  p.sector, p.rwbs, p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
@@ -128,9 +105,7 @@ WITH
   ),
   reached AS (
     SELECT
-      r.device,
-      r.issued_ts,
-      r.until_ts,
+      r.device, r.issued_ts, r.until_ts,
       max(r.until_ts) OVER (
         PARTITION BY r.device ORDER BY r.issued_ts, r.seq
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -213,8 +188,7 @@ SELECT
   max(s.to_ts - s.from_ts) AS silent_ns,
   s.bytes,
   s.to_ts = b.last_ts AS is_open,
-  s.from_ts,
-  s.to_ts
+  s.from_ts, s.to_ts
 FROM silent AS s
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS v
@@ -312,13 +286,9 @@ WITH
   ),
   steps AS (
     SELECT
-      i.seq,
-      i.ts,
-      i.tid,
+      i.seq, i.ts, i.tid,
       device!(i) AS device,
-      i.sector,
-      i.rwbs,
-      i.op,
+      i.sector, i.rwbs, i.op,
       'insert' AS step,
       i.nr_sector * u.sector_bytes AS bytes,
       NULL AS done_ts,
@@ -327,32 +297,18 @@ WITH
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
-      r.seq,
-      r.issued_ts,
-      r.tid,
-      r.device,
-      r.sector,
-      r.rwbs,
-      r.op,
+      r.seq, r.issued_ts, r.tid, r.device, r.sector, r.rwbs, r.op,
       'issue',
-      r.bytes,
-      r.completed_ts,
-      r.until_ts
+      r.bytes, r.completed_ts, r.until_ts
     FROM wb_block_request AS r
     WHERE (r.device, r.sector) IN (SELECT o.device, o.sector FROM several AS o)
     UNION ALL
     SELECT
-      c.seq,
-      c.ts,
-      c.tid,
+      c.seq, c.ts, c.tid,
       device!(c),
-      c.sector,
-      c.rwbs,
-      c.op,
+      c.sector, c.rwbs, c.op,
       'complete',
-      NULL,
-      c.ts,
-      c.ts
+      NULL, c.ts, c.ts
     FROM raw_block_rq_complete AS c
     WHERE NOT EXISTS (SELECT 1 FROM wb_block_request)
   ),
@@ -408,16 +364,9 @@ WITH
   ),
   known AS (
     SELECT
-      t.seq,
-      t.ts,
-      t.issue_ts,
+      t.seq, t.ts, t.issue_ts,
       coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
-      t.tid,
-      t.device,
-      t.rwbs,
-      t.op,
-      t.sector,
-      t.bytes
+      t.tid, t.device, t.rwbs, t.op, t.sector, t.bytes
     FROM timed AS t
     CROSS JOIN wb_bounds AS b
     WHERE t.complete_ts IS NOT NULL
@@ -427,31 +376,15 @@ WITH
       )
     UNION ALL
     SELECT
-      r.seq,
-      r.issued_ts,
-      r.issued_ts,
-      r.completed_ts,
-      r.tid,
-      r.device,
-      r.rwbs,
-      r.op,
-      r.sector,
-      r.bytes
+      r.seq, r.issued_ts, r.issued_ts, r.completed_ts, r.tid, r.device, r.rwbs,
+      r.op, r.sector, r.bytes
     FROM wb_block_request AS r
     WHERE (r.device, r.sector) NOT IN (
         SELECT o.device, o.sector FROM several AS o
       )
   )
 SELECT
-  t.seq,
-  t.ts,
-  t.issue_ts,
-  t.end_ts,
-  t.tid,
-  t.device,
-  t.rwbs,
-  t.op,
-  t.sector,
+  t.seq, t.ts, t.issue_ts, t.end_ts, t.tid, t.device, t.rwbs, t.op, t.sector,
   t.bytes,
   CASE
     WHEN instr(t.rwbs, 'S') > 0 THEN 1
@@ -494,8 +427,7 @@ WITH
   commits AS (
     SELECT
       device!(c) AS journal,
-      c.seq,
-      c.ts,
+      c.seq, c.ts,
       0 AS is_end
     FROM raw_jbd2_start_commit AS c
     UNION ALL
@@ -505,8 +437,7 @@ WITH
   commit_pair AS (
     SELECT
       coalesce(n.bdi, c.journal) AS device,
-      c.ts,
-      c.is_end,
+      c.ts, c.is_end,
       lag(c.is_end) OVER journal AS prev_is_end,
       lead(c.is_end) OVER journal AS next_is_end,
       lead(c.ts) OVER journal AS next_ts
@@ -530,9 +461,7 @@ WITH
   ),
   kswapd_pair AS (
     SELECT
-      k.ts,
-      k.is_end,
-      k.prev_is_end,
+      k.ts, k.is_end, k.prev_is_end,
       lead(k.ts) OVER (PARTITION BY k.nid ORDER BY k.seq) AS next_ts
     FROM kswapd_step AS k
     WHERE k.prev_is_end IS NULL OR k.prev_is_end <> k.is_end
@@ -604,8 +533,7 @@ WITH
   ),
   apart AS (
     SELECT
-      r.resource,
-      r.device,
+      r.resource, r.device,
       CASE WHEN r.reached_ts > r.from_ts THEN r.reached_ts ELSE r.from_ts END
         AS from_ts,
       r.to_ts
@@ -665,18 +593,14 @@ WITH
     FROM apart AS a
     UNION ALL
     SELECT
-      l.resource,
-      l.device,
+      l.resource, l.device,
       CASE WHEN l.reached_ts > l.from_ts THEN l.reached_ts ELSE l.from_ts END,
       l.to_ts
     FROM lifted AS l
     WHERE l.reached_ts IS NULL OR l.to_ts > l.reached_ts
   )
 SELECT
-  t.resource,
-  t.device,
-  t.from_ts,
-  t.to_ts,
+  t.resource, t.device, t.from_ts, t.to_ts,
   sum(t.to_ts - t.from_ts) OVER (
     PARTITION BY t.resource, t.device ORDER BY t.from_ts, t.to_ts
     ROWS UNBOUNDED PRECEDING
@@ -697,8 +621,7 @@ FROM told AS t;
 CREATE VIEW _block_before AS
 WITH
   unmatched AS MATERIALIZED (
-    SELECT
-      c.seq, c.ts, c.dev_major, c.dev_minor, c.sector, c.op, c.nr_sector
+    SELECT c.seq, c.ts, c.dev_major, c.dev_minor, c.sector, c.op, c.nr_sector
     FROM raw_block_rq_complete AS c
     WHERE c.nr_sector > 0
       AND c.seq NOT IN (
@@ -711,9 +634,7 @@ WITH
   begun AS (
     SELECT
       device!(u) AS device,
-      u.op,
-      u.ts,
-      u.nr_sector,
+      u.op, u.ts, u.nr_sector,
       count(*) OVER (PARTITION BY u.dev_major, u.dev_minor) AS requests_count
     FROM unmatched AS u
     LEFT JOIN raw_block_rq_issue AS i
@@ -724,8 +645,7 @@ WITH
     WHERE i.seq IS NULL
   )
 SELECT
-  b.device,
-  b.op,
+  b.device, b.op,
   max(b.ts) AS to_ts,
   sum(b.nr_sector) * o.sector_bytes AS bytes
 FROM begun AS b

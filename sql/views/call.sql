@@ -15,9 +15,7 @@ CREATE VIEW wb_write_call AS
 SELECT
   CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END AS ts,
   coalesce(p.end_ts, p.ts) AS end_ts,
-  p.tid,
-  p.fd,
-  p.written_bytes
+  p.tid, p.fd, p.written_bytes
 FROM wb_write_pair AS p
 WHERE p.written_bytes > 0;
 
@@ -55,8 +53,7 @@ WITH
       1 AS call,
       x.seq AS exit_seq,
       x.ts AS exit_ts,
-      x.ret,
-      x.prev_seq,
+      x.ret, x.prev_seq,
       e.seq AS enter_seq,
       e.ts AS enter_ts,
       e.fd
@@ -222,8 +219,7 @@ WITH
   ),
   paired AS (
     SELECT
-      r.tid,
-      r.call,
+      r.tid, r.call,
       coalesce(r.enter_seq, r.exit_seq) AS seq,
       CASE
         WHEN r.enter_seq IS NOT NULL THEN NULL
@@ -234,25 +230,18 @@ WITH
       coalesce(r.enter_ts, r.exit_ts) AS ts,
       r.exit_ts AS end_ts,
       r.enter_seq IS NULL AS is_alone,
-      r.fd,
-      r.ret
+      r.fd, r.ret
     FROM returned AS r
     CROSS JOIN lost AS l
     UNION ALL
     SELECT
-      e.tid,
-      e.call,
-      e.seq,
+      e.tid, e.call, e.seq,
       CASE
         WHEN e.next_ts IS NULL AND (l.last_ts IS NULL OR l.last_ts < e.ts)
           THEN 'end'
         ELSE 'lost'
       END,
-      e.ts,
-      e.next_ts,
-      0,
-      NULL,
-      NULL
+      e.ts, e.next_ts, 0, NULL, NULL
     FROM entered AS e
     CROSS JOIN lost AS l
   )
@@ -344,10 +333,7 @@ WITH
   ),
   paired AS (
     SELECT
-      s.ts,
-      s.tid,
-      s.call,
-      s.is_entry,
+      s.ts, s.tid, s.call, s.is_entry,
       lead(s.is_entry) OVER task AS next_is_entry,
       lead(s.ts) OVER task AS next_ts
     FROM ends AS s
@@ -356,8 +342,7 @@ WITH
 SELECT
   p.ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts,
-  p.tid,
-  p.call
+  p.tid, p.call
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
 WHERE p.is_entry = 1 AND coalesce(p.next_is_entry, 0) = 0;

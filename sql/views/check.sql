@@ -26,14 +26,8 @@ CREATE VIEW wb_check AS
 WITH
   compared AS (
     SELECT
-      c.place,
-      c.source,
-      c.what,
-      c.unit,
-      c.trace_value,
-      c.other_value,
-      c.is_binding,
-      c.slack,
+      c.place, c.source, c.what, c.unit, c.trace_value, c.other_value,
+      c.is_binding, c.slack,
       -- Read before and after the trace, the files count more, never less. A
       -- Perfetto trace has samples instead, which lie within it. How much more
       -- is no fault where the trace tells the counter at two events only.
@@ -69,20 +63,12 @@ WITH
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      b.place,
-      b.source,
-      b.what,
+      b.place, b.source, b.what,
       'bytes',
-      b.trace_value,
-      b.other_value,
-      0,
+      b.trace_value, b.other_value, 0,
       v.counter_lag_pages * u.page_bytes,
       CASE b.is_more WHEN 1 THEN v.enclosed_ratio ELSE v.same_ratio END,
-      v.same_ratio,
-      NULL,
-      b.differs_why,
-      b.differs_why,
-      b.about,
+      v.same_ratio, NULL, b.differs_why, b.differs_why, b.about,
       'there is too little of it: counters lag by as much',
       b.unknown_why
     FROM _check_bytes AS b
@@ -94,39 +80,21 @@ WITH
       'sched_switch',
       'throttle sleeps',
       'ns',
-      s.pause_ns,
-      s.slept_ns,
-      1,
-      0,
-      v.same_ratio
+      s.pause_ns, s.slept_ns, 1, 0, v.same_ratio
         + 1.0 * s.pauses_count * v.sleep_late_ns / nullif(s.slept_ns, 0),
-      v.same_ratio,
-      NULL,
+      v.same_ratio, NULL,
       'tasks slept longer than a late timer and the wait for a CPU explain',
       'tasks slept less than they were told: sleeps or events are missing',
       'a sleep ends a jiffy late and waits for a CPU',
-      NULL,
-      s.unknown_why
+      NULL, s.unknown_why
     FROM _check_sleep AS s
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      t.place,
-      t.source,
-      t.what,
+      t.place, t.source, t.what,
       'events',
-      t.trace_value,
-      t.other_value,
-      1,
-      0,
-      NULL,
-      NULL,
-      t.differs_why,
-      NULL,
-      NULL,
-      t.about,
-      NULL,
-      NULL
+      t.trace_value, t.other_value, 1, 0, NULL, NULL, t.differs_why, NULL, NULL,
+      t.about, NULL, NULL
     FROM _check_trace AS t
   ),
   judged AS (
@@ -152,12 +120,7 @@ WITH
     CROSS JOIN wb_rule AS v
   )
 SELECT
-  j.place,
-  j.source,
-  j.what,
-  j.unit,
-  j.trace_value,
-  j.other_value,
+  j.place, j.source, j.what, j.unit, j.trace_value, j.other_value,
   CASE
     WHEN j.trace_value = j.other_value THEN 0.0
     ELSE 1.0 * (j.other_value - j.trace_value) / nullif(j.other_value, 0)
@@ -306,9 +269,7 @@ WITH
   reclaimed AS (
     SELECT
       coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
-      t.scanned_count,
-      t.reclaimed_count,
-      t.file_writes_count
+      t.scanned_count, t.reclaimed_count, t.file_writes_count
     FROM reclaim_total AS t
   ),
   -- What zswap wrote out later is in pswpout once more.
@@ -395,8 +356,7 @@ WITH
     SELECT 'write_sectors', sum(k.written_bytes) FROM wb_disk_counted AS k
   ),
   lagging AS (
-    SELECT
-      v.counter_lag_pages
+    SELECT v.counter_lag_pages
         * coalesce(
           (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
         ) AS pages
@@ -412,12 +372,7 @@ WITH
   ),
   joined AS (
     SELECT
-      a.place,
-      a.source,
-      a.what,
-      a.unit,
-      a.event,
-      a.is_binding,
+      a.place, a.source, a.what, a.unit, a.event, a.is_binding,
       t.value AS told_value,
       c.value AS other_value,
       CASE a.unit
@@ -462,17 +417,9 @@ WITH
     LEFT JOIN wb_vmstat AS v ON v.name = a.what
   )
 SELECT
-  j.place,
-  j.source,
-  j.what,
-  j.unit,
+  j.place, j.source, j.what, j.unit,
   CASE WHEN j.is_recorded = 1 THEN j.told_value END AS trace_value,
-  j.other_value,
-  j.slack,
-  j.is_binding,
-  j.is_outside,
-  j.is_within,
-  j.is_state,
+  j.other_value, j.slack, j.is_binding, j.is_outside, j.is_within, j.is_state,
   CASE
     WHEN j.is_recorded = 0 THEN 'the trace has not all of ' || j.event
     WHEN j.told_value IS NULL THEN 'the trace does not tell it'
@@ -615,20 +562,14 @@ WITH
     FROM state AS s
   )
 SELECT
-  s.place,
-  s.source,
-  s.what,
-  s.trace_value,
-  s.other_value,
-  s.is_more,
+  s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
   CASE
     WHEN s.unknown_why IS NOT NULL THEN s.unknown_why
     WHEN s.trace_value IS NULL
       THEN 'the trace has not all of global_dirty_state'
     WHEN s.other_value IS NULL THEN 'none of them wrote'
   END AS unknown_why,
-  s.differs_why,
-  s.about
+  s.differs_why, s.about
 FROM source AS s;
 
 -- @view     _check_sleep
@@ -654,8 +595,7 @@ WITH
   ),
   followed AS (
     SELECT
-      s.pause,
-      s.ts,
+      s.pause, s.ts,
       lead(s.ts) OVER task AS next_ts,
       lead(s.slept_ns) OVER task AS next_slept_ns
     FROM steps AS s

@@ -50,17 +50,10 @@ WITH
   ),
   wrote AS (
     SELECT
-      a.task_id,
-      a.tid,
-      a.bdi,
-      a.cgroup_ino,
-      a.events_count,
-      a.first_seq,
-      a.first_ts,
-      a.last_ts,
+      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.first_seq,
+      a.first_ts, a.last_ts,
       coalesce(c.charged_bytes, 0) AS charged_bytes,
-      c.slept_ns,
-      c.slept_until_ts,
+      c.slept_ns, c.slept_until_ts,
       -- A task's count of dirtied pages is of all wbs, so the only call for one
       -- can be charged what was dirtied of another.
       CASE
@@ -99,8 +92,7 @@ WITH
           w.is_incidental,
           w.charged_bytes DESC,
           w.events_count DESC,
-          w.bdi,
-          w.cgroup_ino
+          w.bdi, w.cgroup_ino
       ) AS place
     FROM wrote AS w
     JOIN wb_task AS k ON k.task_id = w.task_id
@@ -118,8 +110,7 @@ WITH
       min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
       max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
       coalesce(l.first_seq, w.first_seq) AS first_look_seq,
-      l.second_seq,
-      m.total_bytes
+      l.second_seq, m.total_bytes
     FROM writer AS w
     CROSS JOIN _dirtied_machine AS m
     LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
@@ -158,8 +149,7 @@ WITH
   ),
   probed AS (
     SELECT
-      w.task_id,
-      w.bdi,
+      w.task_id, w.bdi,
       coalesce(w.cgroup_ino, 0) AS cgroup_key,
       sum(p.dirtied_bytes) AS bytes,
       min(p.ts) AS first_ts,
@@ -222,8 +212,7 @@ WITH
   -- what tasks that exited left on its CPU.
   thread AS (
     SELECT
-      t.tid,
-      t.bytes,
+      t.tid, t.bytes,
       max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
     FROM (
       SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
@@ -256,8 +245,7 @@ WITH
     SELECT
       s.task_id,
       row_number() OVER (
-        ORDER BY
-          s.charged_bytes
+        ORDER BY s.charged_bytes
             + coalesce(s.free_calls_count * s.free_call_bytes, 0) DESC,
           s.task_id
       ) AS place,
@@ -266,12 +254,7 @@ WITH
     WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
   ),
   job AS (
-    SELECT
-      t.task_id,
-      f.bytes,
-      f.bytes_per_s,
-      f.asked_bytes_per_s,
-      f.clat_max_ns
+    SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s, f.clat_max_ns
     FROM fio_task AS t
     CROSS JOIN wb_params AS p
     JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
@@ -329,14 +312,9 @@ WITH
     GROUP BY t.bdi, t.cgroup_key
   )
 SELECT
-  s.task_id,
-  s.tid,
-  s.bdi,
-  s.cgroup_ino,
-  s.charged_bytes,
+  s.task_id, s.tid, s.bdi, s.cgroup_ino, s.charged_bytes,
   coalesce(f.accounted_bytes, 0) AS first_charged_bytes,
-  s.slept_ns,
-  s.slept_until_ts,
+  s.slept_ns, s.slept_until_ts,
   CAST(coalesce(e.bytes, s.charged_bytes) + 0.5 AS INTEGER) AS estimate_bytes,
   CASE e.grade
     WHEN 1 THEN 'probe'
@@ -346,8 +324,7 @@ SELECT
     WHEN 5 THEN 'calibrated'
     ELSE 'bound'
   END AS basis,
-  s.coverage_ratio,
-  s.free_calls_count,
+  s.coverage_ratio, s.free_calls_count,
   CASE
     WHEN e.grade = 1 THEN p.first_ts
     WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_from_ts
@@ -407,8 +384,7 @@ LEFT JOIN job AS j ON j.task_id = s.task_id;
 -- @cost     89
 CREATE VIEW _dirtied_charge AS
 SELECT
-  t.task_id,
-  t.bdi,
+  t.task_id, t.bdi,
   coalesce(t.cgroup_ino, 0) AS cgroup_key,
   sum(t.accounted_bytes) AS charged_bytes,
   max(t.pause_ns) AS pause_max_ns,
@@ -533,8 +509,7 @@ WITH
     GROUP BY n.task_id
   )
 SELECT
-  n.task_id,
-  n.looks_count,
+  n.task_id, n.looks_count,
   f.ts AS first_ts,
   l.ts AS last_ts,
   n.first_seq,
@@ -614,8 +589,7 @@ SELECT
           END,
           '0123456789. '
         ),
-        1,
-        1
+        1, 1
       )
       WHEN 'k' THEN u.kib_bytes
       WHEN 'm' THEN u.kib_bytes * u.kib_bytes

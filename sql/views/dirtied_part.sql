@@ -16,11 +16,7 @@
 CREATE VIEW wb_dirtied_part AS
 SELECT
   (p.ts - b.start_ts) / q.window_ns AS window_index,
-  p.ts,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
+  p.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino,
   1.0 * p.dirtied_bytes AS dirtied_bytes
 FROM wb_task_dirtied AS d
 CROSS JOIN wb_bounds AS b
@@ -36,12 +32,7 @@ WHERE d.basis = 'probe' AND in_time!(p.ts, b)
 UNION ALL
 SELECT
   (t.ts - b.start_ts) / q.window_ns,
-  t.ts,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
-  t.accounted_bytes
+  t.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino, t.accounted_bytes
     * CASE
       WHEN d.basis = 'bound' THEN 1.0
       -- Charged for others, or no call in free run to share it out to.
@@ -64,10 +55,7 @@ UNION ALL
 SELECT
   c.window_index,
   min(w.window_end_ns, b.end_ts, b.last_ts + 1) - 1,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
+  d.task_id, d.tid, d.bdi, d.cgroup_ino,
   c.share_ratio * (d.estimate_bytes - d.charged_bytes)
 FROM _dirtied_free_call AS c
 CROSS JOIN wb_bounds AS b
@@ -165,8 +153,7 @@ WITH
     GROUP BY 1, d.task_id
   )
 SELECT
-  c.window_index,
-  c.task_id,
+  c.window_index, c.task_id,
   1.0 * c.calls_count / sum(c.calls_count) OVER (PARTITION BY c.task_id)
     AS share_ratio
 FROM counted AS c

@@ -32,18 +32,14 @@ WITH
   told AS (
     SELECT
       s.*,
-      g.nr_dirty,
-      g.nr_writeback,
-      g.nr_dirtied,
-      g.nr_written,
+      g.nr_dirty, g.nr_writeback, g.nr_dirtied, g.nr_written,
       CASE WHEN b.seq IS NULL THEN 0 ELSE 1 END AS is_boosted
     FROM wb_dirty_sample AS s
     CROSS JOIN raw_global_dirty_state AS g ON g.seq = s.seq
     LEFT JOIN wb_dirty_boost AS b ON b.seq = s.seq
   )
 SELECT
-  t.seq,
-  t.ts,
+  t.seq, t.ts,
   coalesce(
     (
       SELECT n.ts
@@ -105,8 +101,7 @@ WITH
     SELECT
       e.window_index,
       coalesce(e.carried_seq, e.first_seq) AS from_seq,
-      e.last_seq,
-      e.start_ts,
+      e.last_seq, e.start_ts,
       CASE WHEN e.carried_seq IS NULL THEN f.ts ELSE e.start_ts END AS from_ts,
       e.end_ts AS to_ts
     FROM _dirty_edge AS e
@@ -126,8 +121,7 @@ WITH
   -- Samples of real-time tasks tell nothing of the thresholds of others.
   boost AS (
     SELECT
-      b.seq,
-      p.ts,
+      b.seq, p.ts,
       (
         SELECT n.ts
         FROM wb_dirty_sample AS n
@@ -140,8 +134,7 @@ WITH
   ),
   boost_part AS (
     SELECT
-      s.window_index,
-      b.seq,
+      s.window_index, b.seq,
       CASE WHEN b.until_ts < s.to_ts THEN b.until_ts ELSE s.to_ts END
         - max(b.ts, s.from_ts) AS dur
     FROM boost AS b
@@ -166,9 +159,7 @@ WITH
     SELECT
       b.window_index,
       1.0 * b.dur * s.dirty,
-      0.0,
-      s.dirty,
-      0,
+      0.0, s.dirty, 0,
       1.0 * b.dur * s.bg_thresh,
       1.0 * b.dur * s.thresh,
       1.0 * b.dur * s.hard_limit,
@@ -179,11 +170,9 @@ WITH
     CROSS JOIN wb_dirty_sample AS s ON s.seq = b.seq
     UNION ALL
     SELECT
-      b.window_index,
-      0.0,
+      b.window_index, 0.0,
       1.0 * b.dur * s.dirty,
-      NULL,
-      b.dur,
+      NULL, b.dur,
       -1.0 * b.dur * s.bg_thresh,
       -1.0 * b.dur * s.thresh,
       -1.0 * b.dur * s.hard_limit,
@@ -223,9 +212,7 @@ WITH
       m.thresh_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0) AS thresh,
       m.limit_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0)
         AS hard_limit,
-      m.above_setpoint_ns,
-      m.above_limit_ns,
-      m.in_range_ns
+      m.above_setpoint_ns, m.above_limit_ns, m.in_range_ns
     FROM sampled AS s
     JOIN summed AS m ON m.window_index = s.window_index
   ),
@@ -286,11 +273,7 @@ WITH
   -- window with one has the sum, over the longer time.
   sampled AS (
     SELECT
-      e.window_index,
-      e.carried_seq,
-      e.first_seq,
-      l.ts,
-      l.nr_dirtied,
+      e.window_index, e.carried_seq, e.first_seq, l.ts, l.nr_dirtied,
       l.nr_written,
       l.nr_dirty + l.nr_writeback AS nr_cached,
       e.last_seq
@@ -302,9 +285,7 @@ WITH
   -- else from its first.
   origin AS (
     SELECT
-      g.ts,
-      g.nr_dirtied,
-      g.nr_written,
+      g.ts, g.nr_dirtied, g.nr_written,
       g.nr_dirty + g.nr_writeback AS nr_cached,
       g.seq
     FROM (SELECT min(f.window_index) AS window_index FROM sampled AS f) AS m
@@ -395,30 +376,19 @@ CREATE VIEW wb_dirty_sample AS
 WITH
   limited AS (
     SELECT
-      g.seq,
-      g.prev_seq,
+      g.seq, g.prev_seq,
       coalesce(g.repeats_count, 0) AS repeats_count,
-      g.ts,
-      g.tid,
+      g.ts, g.tid,
       g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0) AS dirty,
-      g.bg_thresh,
-      g.thresh,
-      g.dirty_limit,
+      g.bg_thresh, g.thresh, g.dirty_limit,
       min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)) AS least,
       CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
         AS hard_limit
     FROM raw_global_dirty_state AS g
   )
 SELECT
-  s.seq,
-  s.prev_seq,
-  s.repeats_count,
-  s.ts,
-  s.tid,
-  s.dirty,
-  s.bg_thresh,
-  s.thresh,
-  s.hard_limit,
+  s.seq, s.prev_seq, s.repeats_count, s.ts, s.tid, s.dirty, s.bg_thresh,
+  s.thresh, s.hard_limit,
   (s.thresh + s.bg_thresh) / 2 AS freerun,
   (s.hard_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS setpoint,
   (s.dirty_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS recorded_setpoint,

@@ -133,9 +133,7 @@ CROSS JOIN wb_units AS u
 WHERE m.events_count > 0
 UNION ALL
 SELECT
-  c.domain,
-  c.cgroup_ino,
-  c.basis,
+  c.domain, c.cgroup_ino, c.basis,
   count(*),
   avg(c.dirty_bytes),
   max(c.dirty_bytes),
@@ -193,15 +191,9 @@ WITH
   ),
   told AS (
     SELECT
-      d.seq,
-      d.ts,
-      d.tid,
+      d.seq, d.ts, d.tid,
       CASE d.domain WHEN 0 THEN 'global' ELSE 'memcg' END AS domain,
-      d.cgroup_ino,
-      d.avail,
-      d.dirty,
-      d.bg_thresh,
-      d.thresh,
+      d.cgroup_ino, d.avail, d.dirty, d.bg_thresh, d.thresh,
       CASE WHEN d.thresh > d.dirty_limit THEN d.thresh ELSE d.dirty_limit END
         AS hard_limit,
       CASE WHEN d.rt_boost <> 0 THEN 1 ELSE 0 END AS is_boosted,
@@ -213,11 +205,7 @@ WITH
     FROM raw_wb_domain_dirty_state AS d
   )
 SELECT
-  t.seq,
-  t.ts,
-  t.tid,
-  t.domain,
-  t.cgroup_ino,
+  t.seq, t.ts, t.tid, t.domain, t.cgroup_ino,
   CASE WHEN t.caller <> 'flusher' THEN t.dirty * u.page_bytes END
     AS dirty_bytes,
   t.avail * u.page_bytes AS available_bytes,
@@ -226,16 +214,13 @@ SELECT
   CASE WHEN t.is_boosted = 0 THEN t.thresh * u.page_bytes END AS thresh_bytes,
   CASE WHEN t.is_boosted = 0 THEN t.hard_limit * u.page_bytes END
     AS limit_bytes,
-  t.is_boosted,
-  t.caller,
+  t.is_boosted, t.caller,
   'domain_dirty_state' AS basis
 FROM told AS t
 CROSS JOIN wb_units AS u
 UNION ALL
 SELECT
-  g.seq,
-  g.ts,
-  g.tid,
+  g.seq, g.ts, g.tid,
   'global',
   0,
   g.dirty * k.page_bytes,
@@ -251,15 +236,11 @@ CROSS JOIN wb_dirty_sample AS g
 LEFT JOIN wb_dirty_boost AS b ON b.seq = g.seq
 UNION ALL
 SELECT
-  r.seq,
-  r.ts,
-  r.tid,
+  r.seq, r.ts, r.tid,
   'memcg',
   coalesce(r.cgroup_ino, c.cgroup_ino),
   r.dirty * k.page_bytes,
-  NULL,
-  NULL,
-  NULL,
+  NULL, NULL, NULL,
   CASE WHEN d.has_limit = 1 THEN r."limit" * k.page_bytes END,
   0,
   'dirtier',

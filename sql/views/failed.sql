@@ -70,8 +70,7 @@ WITH
   ),
   failed AS (
     SELECT
-      c.seq,
-      c.ts,
+      c.seq, c.ts,
       'request' AS kind,
       c.rwbs AS what,
       device!(c) AS bdi,
@@ -84,8 +83,7 @@ WITH
       AND c.op IN ('write', 'flush')
     UNION ALL
     SELECT
-      m.seq,
-      m.ts,
+      m.seq, m.ts,
       'file',
       'ino ' || m.i_ino,
       device!(m),
@@ -102,9 +100,7 @@ WITH
     WHERE x.is_inside = 0
   )
 SELECT
-  f.seq,
-  f.ts,
-  f.kind,
+  f.seq, f.ts, f.kind,
   CASE WHEN f.kind = 'file' AND n.bdi IS NOT NULL
     THEN f.what || ' of ' || f.bdi
     ELSE f.what
@@ -113,9 +109,7 @@ SELECT
   f.tid,
   CASE WHEN f.tid IS NOT NULL THEN coalesce(t.comm, 'tid ' || f.tid) END
     AS comm,
-  f.errno,
-  e.error,
-  f.bytes
+  f.errno, e.error, f.bytes
 FROM failed AS f
 JOIN code AS e ON e.errno = f.errno
 LEFT JOIN wb_partition AS n ON n.partition = f.bdi
@@ -190,11 +184,7 @@ WITH
     WINDOW task AS (PARTITION BY e.tid ORDER BY e.seq)
   )
 SELECT
-  f.seq,
-  f.ts,
-  f.tid,
-  f.what,
-  f.ret,
+  f.seq, f.ts, f.tid, f.what, f.ret,
   CASE
     WHEN f.device IS NULL AND f.last_ret = f.ret
       AND f.ts - f.last_ts <= v.run_slack_ns

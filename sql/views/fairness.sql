@@ -53,11 +53,7 @@ WITH
   ),
   dirtying AS (
     SELECT
-      a.bdi,
-      a.cgroup_ino,
-      k.tid,
-      k.comm,
-      a.task_id,
+      a.bdi, a.cgroup_ino, k.tid, k.comm, a.task_id,
       a.first_ts AS from_ts,
       max(d.slept_until_ts, a.last_ts) AS to_ts,
       a.last_ts - a.first_ts AS active_ns,
@@ -65,11 +61,7 @@ WITH
       -- The first event's pages were dirtied before it, so before the time
       -- that the rate is taken over.
       d.charged_bytes - d.first_charged_bytes AS dirtied_bytes,
-      d.slept_ns,
-      d.estimate_bytes,
-      d.basis,
-      d.coverage_ratio,
-      d.is_fio,
+      d.slept_ns, d.estimate_bytes, d.basis, d.coverage_ratio, d.is_fio,
       d.asked_bytes_per_s,
       CASE
         WHEN d.basis = 'bound' THEN d.charged_bytes - d.first_charged_bytes
@@ -102,9 +94,7 @@ WITH
   ),
   spent AS (
     SELECT
-      r.bdi,
-      r.cgroup_ino,
-      r.task_id,
+      r.bdi, r.cgroup_ino, r.task_id,
       1.0 * total(
         CASE i.is_idle WHEN 1
           THEN max(min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts), 0)
@@ -241,8 +231,7 @@ WITH
   ),
   levels AS (
     SELECT
-      o.bdi,
-      o.cgroup_ino,
+      o.bdi, o.cgroup_ino,
       -- The first task that asks for more than the level stops the filling.
       min(
         CASE
@@ -258,9 +247,7 @@ WITH
   ),
   level AS (
     SELECT
-      l.bdi,
-      l.cgroup_ino,
-      l.stop_place,
+      l.bdi, l.cgroup_ino, l.stop_place,
       (o.capacity - (o.asked_so_far - coalesce(o.asked, 0)))
         / (o.tasks_count - o.place + 1) AS fair_rate
     FROM levels AS l
@@ -271,22 +258,14 @@ WITH
       AND o.is_compared = 1
   )
 SELECT
-  o.bdi,
-  o.cgroup_ino,
-  o.tid,
-  o.comm,
-  o.task_id,
-  o.dirtied_bytes,
-  o.active_ns,
+  o.bdi, o.cgroup_ino, o.tid, o.comm, o.task_id, o.dirtied_bytes, o.active_ns,
   o.events_count,
   1.0 * u.second_ns * o.dirtied_bytes / o.active_ns AS dirtied_bytes_per_s,
   o.estimate_bytes AS dirtied_estimate_bytes,
   o.basis AS dirtied_basis,
   o.coverage_ratio,
   o.rate AS rate_bytes_per_s,
-  o.slept_ratio,
-  o.idle_ratio,
-  o.is_compared,
+  o.slept_ratio, o.idle_ratio, o.is_compared,
   CASE WHEN o.demand_basis <> 'none' THEN o.is_limited END
     AS is_demand_limited,
   CASE WHEN o.demand_basis <> 'none' AND o.is_limited THEN o.asked END
@@ -300,8 +279,7 @@ SELECT
 FROM (
   SELECT
     d.*,
-    l.stop_place,
-    l.fair_rate,
+    l.stop_place, l.fair_rate,
     d.is_demand_limited = 1
       OR (
         d.is_compared = 1
@@ -332,11 +310,7 @@ WITH
   -- Who got all it asked for says nothing of how evenly the rest is shared.
   asking AS (
     SELECT
-      r.task_id,
-      r.bdi,
-      r.cgroup_ino,
-      a.first_ts,
-      a.last_ts,
+      r.task_id, r.bdi, r.cgroup_ino, a.first_ts, a.last_ts,
       r.dirtied_basis = 'bound' AND r.coverage_ratio < v.coverage_least_ratio
         AS is_unknown
     FROM wb_task_rate AS r
@@ -352,18 +326,14 @@ WITH
   share AS (
     SELECT
       CAST(p.window_index AS INTEGER) AS window_index,
-      p.task_id,
-      p.bdi,
-      p.cgroup_ino,
+      p.task_id, p.bdi, p.cgroup_ino,
       sum(p.dirtied_bytes) AS bytes
     FROM wb_dirtied_part AS p
     GROUP BY 1, p.task_id, p.bdi, p.cgroup_ino
   ),
   per_window AS (
     SELECT
-      w.window_start_ns,
-      s.bdi,
-      s.cgroup_ino,
+      w.window_start_ns, s.bdi, s.cgroup_ino,
       count(*) AS tasks_count,
       max(coalesce(a.is_unknown, 0)) AS is_unknown,
       sum(s.bytes) * sum(s.bytes)
@@ -381,10 +351,7 @@ WITH
     GROUP BY w.window_start_ns, s.bdi, s.cgroup_ino
   )
 SELECT
-  f.window_start_ns,
-  f.bdi,
-  f.cgroup_ino,
-  f.tasks_count,
+  f.window_start_ns, f.bdi, f.cgroup_ino, f.tasks_count,
   CASE WHEN f.is_unknown = 0 THEN f.jain_ratio END AS jain_ratio
 FROM per_window AS f;
 
@@ -414,18 +381,14 @@ WITH
   ),
   paired AS (
     SELECT
-      m.tid,
-      m.ts,
-      m.left_state,
-      m.is_on,
+      m.tid, m.ts, m.left_state, m.is_on,
       lead(m.ts) OVER task AS next_ts,
       lead(m.is_on) OVER task AS next_is_on
     FROM moves AS m
     WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
   )
 SELECT
-  p.tid,
-  p.ts,
+  p.tid, p.ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts,
   1 - p.is_on AS is_idle
 FROM paired AS p

@@ -98,14 +98,12 @@ WITH
         ELSE 'The limit is fifty times the threshold and more (' || t.far || ')'
       END AS what,
       t.least < 0 AS is_below,
-      t.far,
-      t.memory
+      t.far, t.memory
     FROM told AS t
     WHERE t.least < 0 OR t.most > t.memory OR t.far IS NOT NULL
   )
 SELECT
-  f.event,
-  f.what,
+  f.event, f.what,
   f.far IS NULL AS is_sure,
   -- Counted only where one was found.
   count(

@@ -104,16 +104,10 @@ CROSS JOIN _law_kernel AS k;
 -- @column   recorded_pages_per_s INTEGER as in wb_law
 CREATE VIEW wb_law_break AS
 SELECT
-  b.seq,
-  b.ts,
-  b.tid,
-  b.bdi,
-  b.cgroup_ino,
-  b.domain,
+  b.seq, b.ts, b.tid, b.bdi, b.cgroup_ino, b.domain,
   b.predicted AS predicted_pages_per_s,
   b.recorded AS recorded_pages_per_s,
-  b.is_replayed,
-  b.why
+  b.is_replayed, b.why
 FROM _law_break AS b;
 
 -- @view     _law_break
@@ -136,11 +130,7 @@ FROM _law_break AS b;
 CREATE VIEW _law_break AS
 WITH
   broken AS (
-    SELECT
-      w.seq,
-      w.predicted,
-      w.recorded,
-      w.is_agreed
+    SELECT w.seq, w.predicted, w.recorded, w.is_agreed
     FROM _law_rate AS w
     WHERE coalesce(w.is_agreed, 0) = 0
     UNION ALL
@@ -151,9 +141,7 @@ WITH
   known AS (
     SELECT
       b.*,
-      e.ts,
-      e.tid,
-      e.bdi,
+      e.ts, e.tid, e.bdi,
       coalesce(e.cgroup_ino, 1) AS cgroup_ino,
       CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
       d.seq IS NOT NULL AS is_member,
@@ -188,14 +176,7 @@ WITH
     LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
   )
 SELECT
-  k.seq,
-  k.ts,
-  k.tid,
-  k.bdi,
-  k.cgroup_ino,
-  k.domain,
-  k.predicted,
-  k.recorded,
+  k.seq, k.ts, k.tid, k.bdi, k.cgroup_ino, k.domain, k.predicted, k.recorded,
   CASE WHEN k.is_agreed IS NOT NULL AND k.is_exact THEN 1 ELSE 0 END
     AS is_replayed,
   CASE
@@ -245,10 +226,7 @@ WITH
   -- the next one names a column of it.
   line AS (
     SELECT
-      i.seq,
-      i.recorded,
-      i.base,
-      i.wb_dirty,
+      i.seq, i.recorded, i.base, i.wb_dirty,
       CASE
         WHEN i.x > 1 << 10 THEN 2 << 10
         ELSE ((i.x * i.x >> 10) * i.x >> 10) + (1 << 10)
@@ -262,12 +240,7 @@ WITH
   ),
   scaled AS (
     SELECT
-      l.seq,
-      l.recorded,
-      l.base,
-      l.wb_dirty,
-      l.global_ratio,
-      l.reserve,
+      l.seq, l.recorded, l.base, l.wb_dirty, l.global_ratio, l.reserve,
       CASE
         WHEN l.wb_dirty < l.wb_setpoint + l.span - l.span / 4
           THEN l.global_ratio * (l.wb_setpoint + l.span - l.wb_dirty)
@@ -290,9 +263,7 @@ WITH
     FROM scaled AS s
   )
 SELECT
-  r.seq,
-  r.predicted,
-  r.recorded,
+  r.seq, r.predicted, r.recorded,
   abs(r.predicted - r.recorded) * 100 <= r.recorded AS is_agreed
 FROM replayed AS r;
 
@@ -322,8 +293,7 @@ WITH
       e.seq,
       e.task_ratelimit / k.page_kib AS recorded,
       e.dirty_ratelimit / k.page_kib AS base,
-      e.dirty,
-      e.wb_dirty,
+      e.dirty, e.wb_dirty,
       -- The least wb_thresh that gives the wb_setpoint of the event.
       CASE
         WHEN k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32 THEN NULL
@@ -381,8 +351,7 @@ WITH
       e.seq,
       e.task_ratelimit / k.page_kib,
       e.dirty_ratelimit / k.page_kib,
-      e.dirty,
-      e.wb_dirty,
+      e.dirty, e.wb_dirty,
       (e.wb_setpoint * (m.thresh + 1) + e.setpoint - 1) / e.setpoint,
       m.thresh,
       CASE
@@ -426,13 +395,7 @@ WITH
     FROM called AS c
   )
 SELECT
-  p.seq,
-  p.recorded,
-  p.base,
-  p.wb_dirty,
-  p.thresh,
-  p.setpoint,
-  p.write_bw,
+  p.seq, p.recorded, p.base, p.wb_dirty, p.thresh, p.setpoint, p.write_bw,
   CASE
     -- SQLite makes a real of a product with more than 63 bits.
     WHEN (p.hard_limit | p.dirty) >> 31 <> 0 THEN NULL
@@ -495,8 +458,7 @@ WITH
     SELECT
       r.bdi,
       coalesce(r.cgroup_ino, 1) AS cgroup_ino,
-      r.seq,
-      r.ts,
+      r.seq, r.ts,
       r.avg_write_bw / k.page_kib AS write_bw,
       row_number() OVER (
         PARTITION BY r.bdi, coalesce(r.cgroup_ino, 1) ORDER BY r.seq DESC

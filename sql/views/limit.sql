@@ -31,8 +31,7 @@ WITH
   ),
   step AS (
     SELECT
-      n.seq,
-      n.ts,
+      n.seq, n.ts,
       n.nr_dirty + n.nr_writeback + coalesce(n.nr_unstable, 0) AS dirty_pages,
       (
         SELECT min(x.thresh)
@@ -64,8 +63,7 @@ WITH
           LIMIT 8
         ) AS x
       ) AS limit_pages,
-      a.factor,
-      a.few_pages_count
+      a.factor, a.few_pages_count
     FROM asked AS a
     CROSS JOIN wb_dirty_setting AS s
     CROSS JOIN wb_units AS u
@@ -111,8 +109,7 @@ WITH
   ),
   drained AS (
     SELECT
-      c.seq,
-      c.ts,
+      c.seq, c.ts,
       coalesce(c.next_ts, t.last_ts + 1) AS next_ts,
       (
         SELECT d.ts

@@ -14,24 +14,9 @@
 -- @source   docs/findings.md
 CREATE VIEW wb_loss AS
 SELECT
-  l.wait_id,
-  l.ts,
-  l.dur,
-  l.tid,
-  l.comm,
-  l.task_id,
-  l.kind,
-  l.cause,
-  l.bdi,
-  l.cgroup_ino,
-  l.finding,
-  l.holder_bdi,
-  l.holder_cgroup_ino,
-  l.own_share_ratio,
-  l.holder_share_ratio,
-  l.device_ratio,
-  l.nr_writeback,
-  l.disk_bytes_per_s,
+  l.wait_id, l.ts, l.dur, l.tid, l.comm, l.task_id, l.kind, l.cause, l.bdi,
+  l.cgroup_ino, l.finding, l.holder_bdi, l.holder_cgroup_ino, l.own_share_ratio,
+  l.holder_share_ratio, l.device_ratio, l.nr_writeback, l.disk_bytes_per_s,
   l.call_seq
 FROM _loss AS l;
 
@@ -86,12 +71,7 @@ WITH
         WHEN l.finding IN ('small_memcg_limit', 'cgroup_starves', 'device_idle')
           THEN l.cgroup_ino
       END AS cgroup_ino,
-      l.tid,
-      l.task_id,
-      l.comm,
-      l.ts,
-      l.dur,
-      l.device_ratio,
+      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio,
       o.own_call_ns AS call_ns,
       o.part_ns
     FROM _loss AS l
@@ -102,12 +82,7 @@ WITH
   ),
   per_task AS (
     SELECT
-      c.finding,
-      c.bdi,
-      c.cgroup_ino,
-      c.comm,
-      c.tid,
-      c.task_id,
+      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id,
       sum(c.dur) AS dur,
       count(*) AS stalls_count,
       max(c.dur) AS longest_ns,
@@ -131,9 +106,7 @@ WITH
   ),
   per_name AS (
     SELECT
-      t.finding,
-      t.bdi,
-      t.cgroup_ino,
+      t.finding, t.bdi, t.cgroup_ino,
       t.name AS comm,
       count(DISTINCT t.tid) AS tasks_count,
       min(t.tid) AS tid,
@@ -147,9 +120,7 @@ WITH
   ),
   named AS (
     SELECT
-      n.finding,
-      n.bdi,
-      n.cgroup_ino,
+      n.finding, n.bdi, n.cgroup_ino,
       sum(n.tasks_count) AS tasks_count,
       count(*) AS names_count,
       max(CASE n.place WHEN 1 THEN n.comm END) AS first_comm,
@@ -165,9 +136,7 @@ WITH
   ),
   summed AS (
     SELECT
-      t.finding,
-      t.bdi,
-      t.cgroup_ino,
+      t.finding, t.bdi, t.cgroup_ino,
       sum(t.dur) AS cost_task_ns,
       sum(t.stalls_count) AS stalls_count,
       max(t.longest_ns) AS longest_ns,
@@ -180,15 +149,8 @@ WITH
     GROUP BY t.finding, t.bdi, t.cgroup_ino
   )
 SELECT
-  s.finding,
-  s.bdi,
-  s.cgroup_ino,
-  s.cost_task_ns,
-  s.stalls_count,
-  s.longest_ns,
-  s.call_max_ns,
-  s.call_part_ns,
-  n.tasks_count,
+  s.finding, s.bdi, s.cgroup_ino, s.cost_task_ns, s.stalls_count, s.longest_ns,
+  s.call_max_ns, s.call_part_ns, n.tasks_count,
   CASE
     WHEN n.tasks_count = 1 THEN coalesce(
       nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
@@ -222,9 +184,7 @@ SELECT
             || ' more'
         END
   END AS tasks,
-  s.first_ts,
-  s.last_ts,
-  s.device_ratio
+  s.first_ts, s.last_ts, s.device_ratio
 FROM summed AS s
 JOIN named AS n
   ON n.finding = s.finding
@@ -251,8 +211,7 @@ CREATE VIEW wb_asleep AS
 WITH
   lost AS (
     SELECT
-      l.task_id,
-      l.bdi,
+      l.task_id, l.bdi,
       sum(l.dur) AS dur,
       total(
         CASE l.kind WHEN 'block queue' THEN l.dur -- for a request of its own
@@ -270,8 +229,7 @@ WITH
   ),
   summed AS (
     SELECT
-      l.task_id,
-      l.bdi,
+      l.task_id, l.bdi,
       max(l.dur) AS longest_ns,
       sum(l.dur) AS asleep_ns,
       sum(l.busy_ns) AS busy_ns,
@@ -281,11 +239,7 @@ WITH
     GROUP BY l.task_id
   )
 SELECT
-  s.task_id,
-  t.tid,
-  t.comm,
-  s.bdi,
-  s.asleep_ns,
+  s.task_id, t.tid, t.comm, s.bdi, s.asleep_ns,
   max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns,
   1.0 * s.asleep_ns
     / nullif(max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts), 0)
@@ -322,9 +276,7 @@ WITH
     GROUP BY h.call_seq
   )
 SELECT
-  h.call_seq,
-  h.finding,
-  c.call_ns,
+  h.call_seq, h.finding, c.call_ns,
   CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns,
   CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
 FROM held AS h
@@ -383,9 +335,7 @@ WITH
       i.kind = 'block queue' AS is_sync
     FROM (
       SELECT
-        s.wait_id,
-        s.ts,
-        s.kind,
+        s.wait_id, s.ts, s.kind,
         max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
           OVER so_far AS until_ts,
         max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
@@ -403,15 +353,7 @@ WITH
   ),
   placed AS (
     SELECT
-      s.wait_id,
-      s.ts,
-      s.dur,
-      s.tid,
-      s.comm,
-      s.task_id,
-      s.kind,
-      s.cause,
-      s.bdi,
+      s.wait_id, s.ts, s.dur, s.tid, s.comm, s.task_id, s.kind, s.cause, s.bdi,
       s.cgroup_ino,
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
@@ -457,15 +399,10 @@ WITH
     SELECT
       p.*,
       t.finding AS throttle_finding,
-      t.holder_bdi,
-      t.holder_cgroup_ino,
-      t.own_share_ratio,
+      t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
       t.holder_share_ratio,
       coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
-      t.nr_writeback,
-      t.call_seq,
-      d.disk_bytes_per_s,
-      j.is_storm,
+      t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
       y.call AS sync_call,
       y.is_failed,
       o.bdi AS only_bdi,
@@ -491,14 +428,7 @@ WITH
       OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
   )
 SELECT
-  t.wait_id,
-  t.ts,
-  t.dur,
-  t.tid,
-  t.comm,
-  t.task_id,
-  t.kind,
-  t.cause,
+  t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
   CASE
     WHEN t.is_memcg THEN w.bdi
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
@@ -542,14 +472,8 @@ SELECT
     WHEN t.is_own_write THEN 'direct_writes'
     WHEN t.is_own_read THEN 'disk_reads'
   END AS finding,
-  t.holder_bdi,
-  t.holder_cgroup_ino,
-  t.own_share_ratio,
-  t.holder_share_ratio,
-  t.device_ratio,
-  t.nr_writeback,
-  t.disk_bytes_per_s,
-  t.call_seq
+  t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
+  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq
 FROM told AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN member AS w ON w.task_id = t.task_id;
@@ -584,14 +508,9 @@ WITH
   ),
   placed AS MATERIALIZED (
     SELECT
-      c.seq,
-      c.ts,
-      c.bdi,
+      c.seq, c.ts, c.bdi,
       coalesce(c.cgroup_ino, 1) AS cgroup_ino,
-      c.cause,
-      c.avg_write_bw_bytes_per_s,
-      o.is_innocent,
-      o.own_share_ratio,
+      c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
       h.bdi AS holder_bdi,
       h.cgroup_ino AS holder_cgroup_ino,
       CASE WHEN o.own_share_ratio IS NOT NULL
@@ -633,11 +552,7 @@ WITH
       -- Its requests tell nothing of the pages that it compresses.
       d.reached_ratio IS NOT NULL AS is_packed,
       c.ts - f.ts AS since_first_ns,
-      c.slept_ns,
-      c.call_seq,
-      c.limit_bytes,
-      c.dirty_bytes,
-      c.wb_dirty_bytes,
+      c.slept_ns, c.call_seq, c.limit_bytes, c.dirty_bytes, c.wb_dirty_bytes,
       -- The call itself asked for it shortly before its event.
       (
         SELECT g.nr_writeback
@@ -717,13 +632,8 @@ SELECT
       THEN 'slow_device'
     ELSE 'cause_unknown'
   END AS finding,
-  p.holder_bdi,
-  p.holder_cgroup_ino,
-  p.own_share_ratio,
-  p.holder_share_ratio,
-  p.device_ratio,
-  p.nr_writeback,
-  p.call_seq
+  p.holder_bdi, p.holder_cgroup_ino, p.own_share_ratio, p.holder_share_ratio,
+  p.device_ratio, p.nr_writeback, p.call_seq
 FROM (
   SELECT
     a.*,

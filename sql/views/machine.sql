@@ -45,9 +45,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      c.bdi,
-      c.device,
-      c.disk,
+      c.bdi, c.device, c.disk,
       min(c.device) OVER bdi < max(c.device) OVER bdi
         AND min(c.disk) OVER bdi = max(c.disk) OVER bdi AS is_several,
       c.mount,
@@ -195,8 +193,7 @@ SELECT
   b.bdi,
   o.ts - o.busy_ns AS from_ts,
   o.ts AS to_ts,
-  o.busy_ns,
-  o.written_bytes
+  o.busy_ns, o.written_bytes
 FROM (
   SELECT w.bdi, w.bdi AS device FROM watched AS w
   UNION ALL
@@ -363,11 +360,7 @@ WITH
   ),
   disk AS (
     SELECT
-      d.bdi,
-      d.disk_bytes_per_s,
-      d.reached_ratio,
-      d.request_bytes,
-      d.busy_ns,
+      d.bdi, d.disk_bytes_per_s, d.reached_ratio, d.request_bytes, d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
       -- What lies on a disk is what is written to, and counts once.
@@ -471,9 +464,7 @@ WITH
     FROM limits AS l
   )
 SELECT
-  s.bdi,
-  s.disk_bytes_per_s,
-  s.reached_ratio,
+  s.bdi, s.disk_bytes_per_s, s.reached_ratio,
   CASE WHEN s.is_main THEN s.dirty_max_bytes END AS dirty_max_bytes,
   s.held_bytes,
   CASE
@@ -491,8 +482,7 @@ SELECT
       PARTITION BY s.busy_ns >= v.long_call_ns
       ORDER BY
         s.backlog_bytes / s.disk_bytes_per_s DESC,
-        s.is_below,
-        s.bdi
+        s.is_below, s.bdi
     )
   END AS place,
   CAST(s.backlog_bytes * u.second_ns / s.disk_bytes_per_s AS INTEGER)
@@ -551,10 +541,7 @@ WITH
   -- What is behind a device's name.
   cut AS (
     SELECT
-      a.path,
-      n.name,
-      n.bdi,
-      n.rank,
+      a.path, n.name, n.bdi, n.rank,
       substr(a.path, length(n.name) + 6) AS rest
     FROM raw_swap AS a
     JOIN named AS n
@@ -566,8 +553,7 @@ WITH
   -- it: dm-12 is no part of dm-1.
   found AS (
     SELECT
-      c.path,
-      c.bdi,
+      c.path, c.bdi,
       row_number() OVER (
         PARTITION BY c.path ORDER BY length(c.name) DESC, c.rank, c.bdi
       ) AS place
@@ -582,8 +568,7 @@ WITH
   -- The mount point that the file's path has most of.
   held AS (
     SELECT
-      a.path,
-      d.bdi,
+      a.path, d.bdi,
       row_number() OVER (
         PARTITION BY a.path ORDER BY length(d.mount) DESC, d.bdi
       ) AS place
@@ -622,10 +607,7 @@ GROUP BY s.name;
 -- @source   man 5 proc: mountinfo
 CREATE VIEW _mount AS
 SELECT
-  m.line,
-  m.device,
-  m.mount,
-  m.type,
+  m.line, m.device, m.mount, m.type,
   substr(m.source, 6) AS source,
   m.options
 FROM raw_mount AS m

@@ -22,10 +22,7 @@
 --   the scheduled end of the last pause; free run sets it back
 CREATE VIEW wb_wait_outside AS
 SELECT
-  b.seq,
-  b.ts,
-  b.end_ts,
-  b.tid,
+  b.seq, b.ts, b.end_ts, b.tid,
   'D sleep' AS what,
   'sched' AS basis,
   NULL AS bdi
@@ -105,11 +102,7 @@ WITH
   ),
   steps AS (
     SELECT
-      a.tid,
-      a.seq,
-      a.ts,
-      a.end_ts,
-      a.wait_id,
+      a.tid, a.seq, a.ts, a.end_ts, a.wait_id,
       NULL AS read_seq,
       NULL AS read_end_ts,
       NULL AS reclaim_end_ts
@@ -130,9 +123,7 @@ WITH
   ),
   followed AS (
     SELECT
-      s.wait_id,
-      s.ts,
-      s.end_ts,
+      s.wait_id, s.ts, s.end_ts,
       max(s.read_seq) OVER so_far AS read_seq,
       max(s.read_end_ts) OVER so_far AS read_end_ts,
       max(s.reclaim_end_ts) OVER so_far AS reclaim_end_ts
@@ -143,8 +134,7 @@ WITH
   ),
   judged AS (
     SELECT
-      f.wait_id,
-      f.read_seq,
+      f.wait_id, f.read_seq,
       coalesce(
         min(f.read_end_ts, f.end_ts) - f.ts
           >= v.most_ratio * (f.end_ts - f.ts), 0
@@ -215,10 +205,7 @@ CREATE VIEW _outside_think AS
 WITH
   long_one AS (
     SELECT
-      r.seq,
-      r.prev_seq,
-      r.tid,
-      r.bdi,
+      r.seq, r.prev_seq, r.tid, r.bdi,
       r.ts - r.paused * u.ms_ns AS end_ts,
       r.think * u.ms_ns AS think_ns
     -- In this order the index tells think times, and the table is read for the
@@ -240,9 +227,7 @@ FROM (
         b.first_ts
       )
     ) AS ts,
-    l.end_ts,
-    l.tid,
-    l.bdi
+    l.end_ts, l.tid, l.bdi
   FROM long_one AS l
   CROSS JOIN wb_units AS u
   CROSS JOIN wb_bounds AS b

@@ -13,18 +13,8 @@
 --   in free run, after a pause and when virtual time is moved on or reset
 CREATE VIEW wb_probe_call AS
 SELECT
-  c.seq,
-  c.ts,
-  c.end_seq,
-  c.end_ts,
-  c.call_ns,
-  c.tid,
-  c.bdi,
-  c.cgroup_ino,
-  c.events_count,
-  c.is_paused,
-  c.is_async,
-  c.dirtied_bytes
+  c.seq, c.ts, c.end_seq, c.end_ts, c.call_ns, c.tid, c.bdi, c.cgroup_ino,
+  c.events_count, c.is_paused, c.is_async, c.dirtied_bytes
 FROM _probe_call AS c;
 
 -- @view     wb_throttle_done
@@ -94,12 +84,7 @@ WITH
   ),
   counted AS (
     SELECT
-      a.tid,
-      a.seq,
-      a.ts,
-      a.bdi,
-      a.pause,
-      a.next_done_seq,
+      a.tid, a.seq, a.ts, a.bdi, a.pause, a.next_done_seq,
       row_number() OVER (
         PARTITION BY a.tid, a.next_done_seq ORDER BY a.seq DESC
       ) AS place_back
@@ -108,18 +93,10 @@ WITH
   ),
   called AS (
     SELECT
-      c.tid,
-      c.seq,
-      c.ts,
-      c.pause,
+      c.tid, c.seq, c.ts, c.pause,
       d.seq AS done_seq,
       d.ts AS done_ts,
-      d.wait_ns,
-      d.total_ns,
-      d.loops,
-      d.domain,
-      d.basis,
-      c.place_back,
+      d.wait_ns, d.total_ns, d.loops, d.domain, d.basis, c.place_back,
       CASE WHEN d.is_async = 1 AND c.place_back = 1 THEN 1 ELSE 0 END
         AS is_async
     FROM counted AS c
@@ -179,9 +156,7 @@ WITH
     FROM summed AS s
   )
 SELECT
-  s.seq,
-  s.done_seq,
-  s.done_ts,
+  s.seq, s.done_seq, s.done_ts,
   CASE WHEN s.done_seq IS NOT NULL AND s.place = 1 THEN 1 ELSE 0 END
     AS is_first,
   CASE WHEN s.done_seq IS NOT NULL AND s.place_back = 1 THEN 1 ELSE 0 END
@@ -253,13 +228,10 @@ CREATE VIEW _probe_call AS
 WITH
   steps AS (
     SELECT
-      e.tid,
-      e.seq,
-      e.ts,
+      e.tid, e.seq, e.ts,
       e.seq AS entry_seq,
       NULL AS return_seq,
-      e.wb,
-      e.pages,
+      e.wb, e.pages,
       NULL AS ret,
       NULL AS bdi,
       NULL AS cgroup_ino,
@@ -272,16 +244,7 @@ WITH
     FROM raw_balance_dirty_pages_return AS r
     UNION ALL
     SELECT
-      b.tid,
-      b.seq,
-      b.ts,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      b.bdi,
-      b.cgroup_ino,
+      b.tid, b.seq, b.ts, NULL, NULL, NULL, NULL, NULL, b.bdi, b.cgroup_ino,
       b.pause,
       -- A pause of -HZ jiffies or more is -1000 ms.
       CASE WHEN b.pause > 0 OR b.period > 0 OR b.pause < -1000 THEN 1 ELSE 0 END
@@ -305,8 +268,7 @@ WITH
   ),
   gathered AS (
     SELECT
-      p.tid,
-      p.call_seq,
+      p.tid, p.call_seq,
       max(CASE WHEN p.entry_seq IS NOT NULL THEN p.ts END) AS ts,
       max(p.return_seq) AS end_seq,
       max(CASE WHEN p.return_seq IS NOT NULL THEN p.ts END) AS end_ts,
@@ -366,17 +328,13 @@ WITH
   )
 SELECT
   c.call_seq AS seq,
-  c.ts,
-  c.end_seq,
-  c.end_ts,
+  c.ts, c.end_seq, c.end_ts,
   -- Other clocks do not count ns.
   CASE WHEN coalesce(m.value, 'ns') = 'ns' THEN c.end_ts - c.ts END AS call_ns,
   c.tid,
   c.its_bdi AS bdi,
   c.its_cgroup_ino AS cgroup_ino,
-  c.events_count,
-  c.is_paused,
-  c.is_async,
+  c.events_count, c.is_paused, c.is_async,
   CASE
     -- Lost events can hide that the count was reset, and a new task can have
     -- the tid of an old one.

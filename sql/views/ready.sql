@@ -40,10 +40,7 @@ WITH
   ),
   paired AS (
     SELECT
-      m.tid,
-      m.seq,
-      m.ts,
-      m.left_state,
+      m.tid, m.seq, m.ts, m.left_state,
       lead(m.ts) OVER task AS next_ts,
       lead(m.is_on) OVER task AS next_is_on
     FROM moves AS m
@@ -51,10 +48,7 @@ WITH
   ),
   timed AS (
     SELECT
-      t.task_id,
-      t.tid,
-      t.comm,
-      p.ts,
+      t.task_id, t.tid, t.comm, p.ts,
       -- Two switches off the CPU in a row: the one onto it was not recorded.
       CASE
         WHEN p.left_state = 'R' AND coalesce(p.next_is_on, 1) = 1
@@ -66,9 +60,7 @@ WITH
     WHERE in_time!(p.ts, b)
   )
 SELECT
-  t.task_id,
-  t.tid,
-  t.comm,
+  t.task_id, t.tid, t.comm,
   count(t.dur) AS ready_count,
   coalesce(sum(t.dur), 0) AS ready_ns,
   max(t.dur) AS longest_ns,

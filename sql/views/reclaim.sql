@@ -114,17 +114,8 @@ WITH
   ),
   inside AS (
     SELECT
-      s.tid,
-      s.seq,
-      s.ts,
-      s.step,
-      s.pfn,
-      s.reclaim_flags,
-      s.scanned_count,
-      s.reclaimed_count,
-      s.dirty_count,
-      s.pages_count,
-      s.told,
+      s.tid, s.seq, s.ts, s.step, s.pfn, s.reclaim_flags, s.scanned_count,
+      s.reclaimed_count, s.dirty_count, s.pages_count, s.told,
       max(CASE WHEN s.step = 'direct' THEN s.seq END) OVER task AS direct_seq,
       max(CASE WHEN s.step = 'direct end' THEN s.seq END) OVER task
         AS direct_end_seq,
@@ -143,17 +134,10 @@ WITH
   ),
   judged AS (
     SELECT
-      i.seq,
-      i.ts,
-      i.tid,
+      i.seq, i.ts, i.tid,
       coalesce(t.comm, 'tid ' || i.tid) AS comm,
-      i.step,
-      i.pfn,
-      i.reclaim_flags,
-      i.scanned_count,
-      i.reclaimed_count,
-      i.dirty_count,
-      i.pages_count,
+      i.step, i.pfn, i.reclaim_flags, i.scanned_count, i.reclaimed_count,
+      i.dirty_count, i.pages_count,
       CASE
         WHEN i.told IS NOT NULL THEN i.told
         WHEN t.comm GLOB 'kswapd[0-9]*' OR k.tid IS NOT NULL THEN 'kswapd'
@@ -162,9 +146,7 @@ WITH
         WHEN i.direct_seq > coalesce(i.direct_end_seq, 0) THEN 'direct'
         ELSE 'other'
       END AS reclaimer,
-      i.direct_seq,
-      i.memcg_seq,
-      i.kswapd_seq
+      i.direct_seq, i.memcg_seq, i.kswapd_seq
     FROM inside AS i
     LEFT JOIN wb_task AS t ON task_of!(t, i)
     LEFT JOIN proactive AS a ON a.memcg_seq = i.memcg_seq
@@ -173,18 +155,10 @@ WITH
     WHERE i.step IN ('write', 'scan', 'isolate', 'dirty')
   )
 SELECT
-  j.seq,
-  j.ts,
-  j.tid,
-  j.comm,
+  j.seq, j.ts, j.tid, j.comm,
   j.step AS work,
-  j.pfn,
-  j.reclaim_flags,
-  j.scanned_count,
-  j.reclaimed_count,
-  j.dirty_count,
-  j.pages_count,
-  j.reclaimer,
+  j.pfn, j.reclaim_flags, j.scanned_count, j.reclaimed_count, j.dirty_count,
+  j.pages_count, j.reclaimer,
   CASE j.reclaimer
     WHEN 'kswapd' THEN j.kswapd_seq
     WHEN 'memcg' THEN j.memcg_seq
@@ -249,13 +223,7 @@ CREATE VIEW reclaim_write AS
 WITH
   placed AS (
     SELECT
-      w.seq,
-      w.ts,
-      w.tid,
-      w.comm,
-      w.pfn,
-      w.reclaim_flags,
-      w.reclaimer,
+      w.seq, w.ts, w.tid, w.comm, w.pfn, w.reclaim_flags, w.reclaimer,
       w.invocation,
       (
         SELECT count(*)
@@ -267,10 +235,7 @@ WITH
       AND NOT EXISTS (SELECT 1 FROM reclaim_writeback)
   )
 SELECT
-  p.seq,
-  p.ts,
-  p.tid,
-  p.comm,
+  p.seq, p.ts, p.tid, p.comm,
   CASE WHEN p.zones_count = 1 THEN z.node END AS node,
   CASE
     WHEN p.zones_count = 1 THEN z.zone
@@ -282,8 +247,7 @@ SELECT
     WHEN p.reclaim_flags & 3 = 2 THEN 'file'
     ELSE 'unknown'
   END AS kind,
-  p.reclaimer,
-  p.invocation,
+  p.reclaimer, p.invocation,
   NULL AS pages_count,
   NULL AS memcg_id,
   NULL AS cgroup_path,
@@ -295,18 +259,8 @@ LEFT JOIN raw_zone AS z
   AND p.pfn < z.start_pfn + z.spanned_count
 UNION ALL
 SELECT
-  y.seq,
-  y.ts,
-  y.tid,
-  y.comm,
-  y.node,
-  y.zone,
-  y.kind,
-  y.reclaimer,
-  y.invocation,
-  y.pages_count,
-  y.memcg_id,
-  y.cgroup_path,
+  y.seq, y.ts, y.tid, y.comm, y.node, y.zone, y.kind, y.reclaimer, y.invocation,
+  y.pages_count, y.memcg_id, y.cgroup_path,
   'reclaim_writeback'
 FROM reclaim_writeback AS y
 WHERE y.outcome = 'submitted';
@@ -367,13 +321,7 @@ WITH
     GROUP BY c.cgroup_ino
   )
 SELECT
-  y.seq,
-  y.ts,
-  y.tid,
-  w.comm,
-  w.reclaimer,
-  w.invocation,
-  y.memcg_id,
+  y.seq, y.ts, y.tid, w.comm, w.reclaimer, w.invocation, y.memcg_id,
   c.path AS cgroup_path,
   y.nid AS node,
   coalesce(
@@ -504,11 +452,7 @@ SELECT
   c.nid AS node,
   c.tid,
   coalesce(t.comm, 'tid ' || c.tid) AS comm,
-  t.task_id,
-  c.wakes_count,
-  c.order_max,
-  d.scanned_count,
-  d.reclaimed_count,
+  t.task_id, c.wakes_count, c.order_max, d.scanned_count, d.reclaimed_count,
   d.writes_count,
   CASE
     WHEN c.first_ts IS NULL THEN 'start'
@@ -559,8 +503,7 @@ WITH
   ),
   owned AS (
     SELECT
-      s.dirty,
-      s.scanned,
+      s.dirty, s.scanned,
       max(s.border_seq) OVER (
         PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
       ) AS border_seq

@@ -21,8 +21,7 @@ CREATE VIEW wb_sample AS
 WITH
   told AS (
     SELECT
-      s.source,
-      s.object,
+      s.source, s.object,
       CASE
         WHEN s.source = 'block' AND s.name GLOB '*_sectors' THEN 'sectors'
         WHEN s.source = 'block'
@@ -32,20 +31,14 @@ WITH
           THEN 'bytes'
         ELSE s.unit
       END AS unit,
-      s.name,
-      s.ts,
-      s.value
+      s.name, s.ts, s.value
     FROM raw_sample AS s
     WHERE s.sample = 'sampled'
       AND s.name NOT IN ('state', 'bdi_list')
     UNION ALL
     SELECT
       'meminfo',
-      NULL,
-      m.unit,
-      m.name,
-      m.ts,
-      m.value
+      NULL, m.unit, m.name, m.ts, m.value
     FROM raw_meminfo AS m
     WHERE m.ts IS NOT NULL
     UNION ALL
@@ -53,9 +46,7 @@ WITH
       'vmstat',
       NULL,
       CASE WHEN v.name GLOB 'nr_*' THEN 'pages' END,
-      v.name,
-      v.ts,
-      v.value
+      v.name, v.ts, v.value
     FROM raw_vmstat AS v
     WHERE v.ts IS NOT NULL
     UNION ALL
@@ -63,15 +54,12 @@ WITH
       'zoneinfo',
       'node ' || z.node || coalesce(' ' || z.zone, ''),
       'pages',
-      z.name,
-      z.ts,
-      z.value
+      z.name, z.ts, z.value
     FROM raw_zoneinfo AS z
     WHERE z.sample = 'sampled'
   )
 SELECT
-  t.source,
-  t.object,
+  t.source, t.object,
   CASE t.unit
     WHEN 'sectors' THEN replace(t.name, '_sectors', '_bytes')
     ELSE t.name
@@ -190,8 +178,7 @@ WITH
 SELECT
   g.ts,
   g.dur_ns * g.same AS dur_ns,
-  g.bdi,
-  g.cgroup_ino,
+  g.bdi, g.cgroup_ino,
   g.dirty * u.kib_bytes AS dirty_bytes,
   g.writeback * u.kib_bytes AS writeback_bytes,
   (g.dirty + g.writeback) * u.kib_bytes AS wb_dirty_bytes,
@@ -253,9 +240,7 @@ WITH
   ),
   gained AS (
     SELECT
-      t.ts,
-      t.disk,
-      t.in_flight,
+      t.ts, t.disk, t.in_flight,
       t.ts - lag(t.ts) OVER disk AS dur_ns,
       ((t.reads - lag(t.reads) OVER disk + u.long_half) & u.long_mask)
         - u.long_half AS reads,
@@ -284,10 +269,7 @@ WITH
     WINDOW disk AS (PARTITION BY t.disk ORDER BY t.ts)
   )
 SELECT
-  g.ts,
-  g.dur_ns,
-  g.disk,
-  n.device,
+  g.ts, g.dur_ns, g.disk, n.device,
   g.reads AS reads_count,
   g.writes AS writes_count,
   g.read_sectors * u.sector_bytes AS read_bytes,
@@ -334,8 +316,7 @@ WITH
     CROSS JOIN wb_units AS u
   )
 SELECT
-  g.disk,
-  n.device,
+  g.disk, n.device,
   g.sectors * u.sector_bytes AS written_bytes
 FROM gained AS g
 CROSS JOIN wb_units AS u
@@ -379,15 +360,13 @@ WITH
       CAST(substr(s.object, 1, instr(s.object, '/') - 1) AS INTEGER)
         AS cgroup_ino,
       substr(s.object, instr(s.object, '/') + 1) AS file,
-      s.name,
-      s.value
+      s.name, s.value
     FROM raw_sample AS s
     WHERE s.source = 'cgroup' AND s.sample = 'sampled'
   ),
   told AS (
     SELECT
-      c.ts,
-      c.cgroup_ino,
+      c.ts, c.cgroup_ino,
       max(CASE WHEN c.file = 'memory.stat' AND c.name IN ('file_dirty', 'dirty')
         THEN c.value END) AS dirty,
       max(CASE
@@ -451,8 +430,7 @@ WITH
 SELECT
   g.ts,
   g.dur_ns * g.same AS dur_ns,
-  g.cgroup_ino,
-  c.path,
+  g.cgroup_ino, c.path,
   g.dirty AS dirty_bytes,
   g.writeback AS writeback_bytes,
   g.file AS file_bytes,
@@ -504,8 +482,7 @@ WITH
   ),
   gained AS (
     SELECT
-      t.ts,
-      t.resource,
+      t.ts, t.resource,
       t.ts - lag(t.ts) OVER one AS dur_ns,
       t.some_us - lag(t.some_us) OVER one AS some_us,
       t.full_us - lag(t.full_us) OVER one AS full_us
@@ -513,9 +490,7 @@ WITH
     WINDOW one AS (PARTITION BY t.resource ORDER BY t.ts)
   )
 SELECT
-  g.ts,
-  g.dur_ns,
-  g.resource,
+  g.ts, g.dur_ns, g.resource,
   g.some_us * u.us_ns AS some_ns,
   g.full_us * u.us_ns AS full_ns
 FROM gained AS g

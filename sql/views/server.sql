@@ -30,9 +30,7 @@ CREATE VIEW wb_server_request AS
 WITH
   steps AS (
     SELECT
-      w.seq,
-      w.ts,
-      w.tid,
+      w.seq, w.ts, w.tid,
       'nfs' AS protocol,
       device!(w) AS device,
       'WRITE' AS op,
@@ -44,51 +42,37 @@ WITH
     FROM raw_nfs_initiate_write AS w
     UNION ALL
     SELECT
-      d.seq,
-      d.ts,
-      d.tid,
+      d.seq, d.ts, d.tid,
       'nfs',
       device!(d),
       'WRITE',
       d.fileid,
       d."offset",
-      NULL,
-      d.error,
-      1
+      NULL, d.error, 1
     FROM raw_nfs_writeback_done AS d
     UNION ALL
     SELECT
-      c.seq,
-      c.ts,
-      c.tid,
+      c.seq, c.ts, c.tid,
       'nfs',
       device!(c),
       'COMMIT',
       c.fileid,
       c."offset",
-      NULL,
-      NULL,
-      0
+      NULL, NULL, 0
     FROM raw_nfs_initiate_commit AS c
     UNION ALL
     SELECT
-      e.seq,
-      e.ts,
-      e.tid,
+      e.seq, e.ts, e.tid,
       'nfs',
       device!(e),
       'COMMIT',
       e.fileid,
       e."offset",
-      NULL,
-      e.error,
-      1
+      NULL, e.error, 1
     FROM raw_nfs_commit_done AS e
     UNION ALL
     SELECT
-      s.seq,
-      s.ts,
-      s.tid,
+      s.seq, s.ts, s.tid,
       'fuse',
       device!(s)
         || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
@@ -117,26 +101,17 @@ WITH
         WHEN 50 THEN 'SYNCFS'
         ELSE 'opcode ' || s.opcode
       END,
-      s.req,
-      0,
+      s.req, 0,
       CASE WHEN s.opcode = 16 THEN s.len - 80 END,
-      NULL,
-      0
+      NULL, 0
     FROM raw_fuse_request_send AS s
     UNION ALL
     SELECT
-      a.seq,
-      a.ts,
-      a.tid,
+      a.seq, a.ts, a.tid,
       'fuse',
       device!(a)
         || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
-      NULL,
-      a.req,
-      0,
-      NULL,
-      a.error,
-      1
+      NULL, a.req, 0, NULL, a.error, 1
     FROM raw_fuse_request_end AS a
   ),
   known AS (
@@ -160,12 +135,7 @@ WITH
         WHEN k.op = 'COMMIT' AND k.protocol = 'nfs'
           THEN row_number() OVER (
             PARTITION BY
-              k.protocol,
-              k.device,
-              k.op,
-              k.key_1,
-              k.key_2,
-              k.is_end,
+              k.protocol, k.device, k.op, k.key_1, k.key_2, k.is_end,
               k.first_seq > k.seq
             ORDER BY k.seq
           )
@@ -202,27 +172,20 @@ WITH
     FROM counted AS s
     WINDOW request AS (
       PARTITION BY
-        s.protocol,
-        s.device,
+        s.protocol, s.device,
         -- The answer of FUSE does not say to what.
         CASE WHEN s.protocol = 'nfs' THEN s.op END,
         CASE WHEN s.protocol = 'nfs' OR s.top_key > 0 THEN s.key_1 END,
-        s.key_2,
-        s.key_3
+        s.key_2, s.key_3
       ORDER BY s.seq
     )
   )
 SELECT
-  p.seq,
-  p.ts,
+  p.seq, p.ts,
   CASE WHEN p.next_is_end = 1 THEN p.next_seq END AS end_seq,
   CASE WHEN p.next_is_end = 1 THEN p.next_ts END AS end_ts,
   CASE WHEN p.next_is_end = 1 THEN p.next_ts ELSE b.last_ts END AS until_ts,
-  p.tid,
-  p.protocol,
-  p.device,
-  p.op,
-  p.bytes,
+  p.tid, p.protocol, p.device, p.op, p.bytes,
   CASE WHEN p.next_is_end = 1 THEN p.next_error END AS error,
   CASE WHEN p.next_is_end = 1 THEN p.next_tid END AS answer_tid
 FROM paired AS p
@@ -245,8 +208,7 @@ WHERE p.is_end = 0
 -- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
 CREATE VIEW wb_server_wait AS
 SELECT
-  v.seq,
-  v.ts,
+  v.seq, v.ts,
   v.until_ts AS end_ts,
   v.tid,
   'fuse ' || v.op AS what,
@@ -279,9 +241,7 @@ WHERE v.protocol = 'fuse'
 -- @source   fs/nfs/nfstrace.h; fs/nfs/write.c nfs_wb_all()
 CREATE VIEW wb_server_step AS
 SELECT
-  e.seq,
-  e.ts,
-  e.tid,
+  e.seq, e.ts, e.tid,
   'nfs_fsync' AS what,
   0 AS is_end,
   device!(e) AS device

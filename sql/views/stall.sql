@@ -59,16 +59,10 @@ WITH
       OR (b.wait_id IS NOT NULL AND (w.rank > 0 OR b.own_ns >= v.call_least_ns))
   )
 SELECT
-  s.wait_id,
-  s.seq,
-  s.ts,
+  s.wait_id, s.seq, s.ts,
   s.own_ns AS dur,
   s.end_ts - s.ts AS span_ns,
-  s.tid,
-  s.comm,
-  s.task_id,
-  s.kind,
-  s.what,
+  s.tid, s.comm, s.task_id, s.kind, s.what,
   CASE
     -- The events of 2011 say nothing about the dirty pages.
     WHEN s.kind = 'throttle' THEN coalesce(c.cause, 'unknown')
@@ -106,18 +100,9 @@ SELECT
     ELSE 'unknown'
   END AS cause,
   s.device AS bdi,
-  c.cgroup_ino,
-  s.basis,
-  s.cut,
-  c.pos_ratio,
-  c.global_pos_ratio,
-  c.wb_pos_ratio,
-  c.global_share_ratio,
-  s.journal_ratio,
-  s.device_ratio,
-  s.server_ratio,
-  s.kswapd_ratio,
-  s.ref_seq
+  c.cgroup_ino, s.basis, s.cut, c.pos_ratio, c.global_pos_ratio, c.wb_pos_ratio,
+  c.global_share_ratio, s.journal_ratio, s.device_ratio, s.server_ratio,
+  s.kswapd_ratio, s.ref_seq
 FROM shared AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
@@ -208,23 +193,12 @@ CREATE VIEW wb_throttle_cause AS
 WITH
   slept AS (
     SELECT
-      t.seq,
-      t.ts,
-      t.tid,
-      t.bdi,
-      t.sleep_ts,
-      t.slept_ns,
-      t.slept_basis,
+      t.seq, t.ts, t.tid, t.bdi, t.sleep_ts, t.slept_ns, t.slept_basis,
       t.task_id,
       t.cgroup_ino AS told_cgroup_ino,
       coalesce(t.cgroup_ino, 1) AS cgroup_ino,
-      t.call_seq,
-      t.domain,
-      t.limit_bytes,
-      t.setpoint_bytes,
-      t.wb_setpoint_bytes,
-      t.dirty_bytes,
-      t.wb_dirty_bytes,
+      t.call_seq, t.domain, t.limit_bytes, t.setpoint_bytes,
+      t.wb_setpoint_bytes, t.dirty_bytes, t.wb_dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
     FROM wb_throttle_pause AS t
@@ -240,8 +214,7 @@ WITH
         / nullif(c.limit_bytes - c.setpoint_bytes, 0) AS x,
       1.0 * c.task_bytes_per_s / nullif(c.base_bytes_per_s, 0) AS pos_ratio,
       w.ts AS bandwidth_ts,
-      w.avg_write_bw_bytes_per_s,
-      w.top_write_bw_bytes_per_s
+      w.avg_write_bw_bytes_per_s, w.top_write_bw_bytes_per_s
     FROM slept AS c
     -- The last update of its wb before it.
     LEFT JOIN _cause_bandwidth AS w
@@ -293,14 +266,7 @@ WITH
     FROM losses AS l
   )
 SELECT
-  s.seq,
-  s.ts,
-  s.tid,
-  s.task_id,
-  s.bdi,
-  s.sleep_ts,
-  s.slept_ns,
-  s.slept_basis,
+  s.seq, s.ts, s.tid, s.task_id, s.bdi, s.sleep_ts, s.slept_ns, s.slept_basis,
   s.told_cgroup_ino AS cgroup_ino,
   CASE
     WHEN s.domain IS NULL OR s.pos_ratio IS NULL THEN 'unknown'
@@ -324,23 +290,14 @@ SELECT
       THEN 'falling bdi bandwidth'
     ELSE 'slow bdi bandwidth'
   END AS cause,
-  s.domain,
-  s.limit_bytes,
-  s.setpoint_bytes,
-  s.wb_setpoint_bytes,
-  s.dirty_bytes,
+  s.domain, s.limit_bytes, s.setpoint_bytes, s.wb_setpoint_bytes, s.dirty_bytes,
   s.wb_dirty_bytes,
   CAST(
     1.0 * s.limit_bytes * s.wb_setpoint_bytes / nullif(s.setpoint_bytes, 0)
     AS INTEGER
   ) AS wb_limit_bytes,
-  s.bandwidth_ts,
-  s.avg_write_bw_bytes_per_s,
-  s.top_write_bw_bytes_per_s,
-  s.pos_ratio,
-  s.global_pos_ratio,
-  s.wb_pos_ratio,
-  s.global_share_ratio,
+  s.bandwidth_ts, s.avg_write_bw_bytes_per_s, s.top_write_bw_bytes_per_s,
+  s.pos_ratio, s.global_pos_ratio, s.wb_pos_ratio, s.global_share_ratio,
   s.call_seq
 FROM shares AS s
 CROSS JOIN wb_rule AS r
@@ -400,8 +357,7 @@ JOIN raw_mm_vmscan_memcg_reclaim_begin AS b ON b.seq = w.owner_seq;
 CREATE VIEW _cause_bandwidth AS
 SELECT
   row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
-  w.ts,
-  w.bdi,
+  w.ts, w.bdi,
   coalesce(w.cgroup_ino, 1) AS cgroup_ino,
   w.avg_write_bw_bytes_per_s,
   max(w.avg_write_bw_bytes_per_s) OVER (
@@ -492,8 +448,7 @@ WITH
   -- stretch that had begun.
   covered AS (
     SELECT
-      a.wait_id,
-      a.resource,
+      a.wait_id, a.resource,
       sum(
         coalesce(
           (
@@ -537,13 +492,7 @@ WITH
     FROM _wait_piece AS p
     GROUP BY p.wait_id
   )
-SELECT
-  o.wait_id,
-  o.own_ns,
-  s.journal_ns,
-  s.device_ns,
-  s.server_ns,
-  s.kswapd_ns
+SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.server_ns, s.kswapd_ns
 FROM own AS o
 LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
 
@@ -595,8 +544,6 @@ SELECT
     WHEN g.ranks >= 1 << 1 THEN g.wait_1
     ELSE g.wait_0
   END AS wait_id,
-  g.tid,
-  g.from_ts,
-  g.to_ts
+  g.tid, g.from_ts, g.to_ts
 FROM going_on AS g
 WHERE g.to_ts > g.from_ts AND g.ranks > 0;

@@ -18,8 +18,7 @@
 CREATE VIEW wb_switch AS
 SELECT
   s.prev_pid AS tid,
-  s.seq,
-  s.ts,
+  s.seq, s.ts,
   0 AS is_on,
   CASE
     WHEN s.prev_state IS NULL THEN NULL
@@ -54,10 +53,7 @@ CREATE VIEW wb_blocked AS
 WITH
   paired AS (
     SELECT
-      s.tid,
-      s.seq,
-      s.ts,
-      s.left_state,
+      s.tid, s.seq, s.ts, s.left_state,
       lag(s.ts) OVER task AS ran_ts,
       lead(s.ts) OVER task AS next_ts,
       lead(s.is_on) OVER task AS next_is_on
@@ -65,10 +61,7 @@ WITH
     WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
   )
 SELECT
-  p.seq,
-  p.ts,
-  p.tid,
-  p.ran_ts,
+  p.seq, p.ts, p.tid, p.ran_ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts
 FROM paired AS p
 CROSS JOIN wb_trace AS b

@@ -26,9 +26,7 @@ WITH
   -- had begun: calls of a task do not overlap.
   inside AS (
     SELECT
-      s.wait_id,
-      s.tid,
-      s.ts,
+      s.wait_id, s.tid, s.ts,
       max(
         CASE WHEN s.kind <> 'folio wait' THEN s.wait_id END
       ) OVER (PARTITION BY s.tid ORDER BY s.ts) AS call_id

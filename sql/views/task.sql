@@ -58,11 +58,7 @@ WITH
   ),
   ended AS (
     SELECT
-      e.tid,
-      e.seq,
-      e.ts,
-      e.comm,
-      e.is_last,
+      e.tid, e.seq, e.ts, e.comm, e.is_last,
       -- Another name: that switch is of another task.
       lead(e.is_last) OVER task = 1
         AND coalesce(lead(e.comm) OVER task = e.comm, 1) AS is_followed
@@ -86,10 +82,7 @@ WITH
     FROM raw_sched_process_exec AS x
     UNION ALL
     SELECT
-      x.tid,
-      x.seq,
-      x.ts,
-      7,
+      x.tid, x.seq, x.ts, 7,
       substr(
         x.filename,
         length(rtrim(x.filename, replace(x.filename, '/', ''))) + 1,
@@ -169,9 +162,7 @@ WITH
   -- Where a name begins. The first one of a life has all that is before it.
   begins AS (
     SELECT
-      n.tid,
-      n.life,
-      n.comm,
+      n.tid, n.life, n.comm,
       CASE
         WHEN n.place = 1 THEN NULL
         WHEN n.is_now = 1 THEN n.ts
@@ -195,8 +186,7 @@ WITH
   ),
   bounded AS (
     SELECT
-      p.tid,
-      p.comm,
+      p.tid, p.comm,
       coalesce(p.from_ts, d.ts, -9000000000000000000) AS from_ts,
       coalesce(
         p.from_seq,
@@ -209,10 +199,7 @@ WITH
   ),
   spans AS (
     SELECT
-      b.tid,
-      b.comm,
-      b.from_ts,
-      b.from_seq,
+      b.tid, b.comm, b.from_ts, b.from_seq,
       lead(b.from_ts, 1, 9000000000000000000) OVER (
         PARTITION BY b.tid ORDER BY b.from_seq
       ) AS until_ts
@@ -222,8 +209,7 @@ WITH
     SELECT
       s.tid,
       coalesce(s.comm, 'tid ' || s.tid) AS comm,
-      s.from_ts,
-      s.from_seq,
+      s.from_ts, s.from_seq,
       CASE WHEN t.first_ts > s.from_ts THEN t.first_ts ELSE s.from_ts END
         AS first_ts,
       CASE WHEN t.last_ts < s.until_ts THEN t.last_ts ELSE s.until_ts - 1 END
@@ -241,8 +227,7 @@ WITH
   )
 SELECT
   row_number() OVER (ORDER BY a.tid, a.from_seq) AS task_id,
-  a.tid,
-  a.comm,
+  a.tid, a.comm,
   CASE WHEN a.prev_tid IS NULL THEN -9000000000000000000 ELSE a.from_ts END
     AS from_ts,
   lead(a.from_ts, 1, 9000000000000000000) OVER (
@@ -253,8 +238,7 @@ SELECT
   lead(a.from_seq, 1, 9000000000000000000) OVER (
     PARTITION BY a.tid ORDER BY a.from_seq
   ) AS until_seq,
-  a.first_ts,
-  a.last_ts
+  a.first_ts, a.last_ts
 FROM active AS a;
 
 -- @view     wb_kernel_task
@@ -349,10 +333,7 @@ LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 -- @materialize
 CREATE VIEW wb_task_label AS
 SELECT
-  t.task_id,
-  t.tid,
-  t.from_seq,
-  t.until_seq,
+  t.task_id, t.tid, t.from_seq, t.until_seq,
   replace(replace(t.comm, '\', '\\'), '/', '\/') || ' ' || t.tid AS path,
   t.comm
 FROM wb_task AS t;

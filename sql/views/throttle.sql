@@ -26,9 +26,7 @@
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 CREATE VIEW wb_throttle AS
 SELECT
-  r.seq,
-  r.ts,
-  r.tid,
+  r.seq, r.ts, r.tid,
   -- Names take longer to find than all the rest: only where they are asked for.
   coalesce(
     (
@@ -46,31 +44,19 @@ SELECT
       WHERE task_of!(k, r)
     )
   ) AS task_id,
-  r.bdi,
-  r.cgroup_ino,
-  c.is_step,
+  r.bdi, r.cgroup_ino, c.is_step,
   coalesce(c.is_first, 1) AS is_first,
   coalesce(c.is_last, 1) AS is_last,
-  r.pause_ns,
-  r.paused_ns,
-  r.period_ns,
-  r.think_ns,
+  r.pause_ns, r.paused_ns, r.period_ns, r.think_ns,
   coalesce(c.sleep_ts, r.ts) AS sleep_ts,
   coalesce(c.slept_ns, 0) AS slept_ns,
-  c.slept_basis,
-  c.call_ns,
+  c.slept_basis, c.call_ns,
   coalesce(c.is_async, 0) AS is_async,
   r.dirtied_bytes,
   coalesce(c.accounted_bytes, 0) AS accounted_bytes,
-  r.dirtied_pause_bytes,
-  r.domain,
-  r.limit_bytes,
-  r.setpoint_bytes,
-  r.dirty_bytes,
-  r.wb_setpoint_bytes,
-  r.wb_dirty_bytes,
-  r.dirty_ratelimit_bytes_per_s,
-  r.task_ratelimit_bytes_per_s
+  r.dirtied_pause_bytes, r.domain, r.limit_bytes, r.setpoint_bytes,
+  r.dirty_bytes, r.wb_setpoint_bytes, r.wb_dirty_bytes,
+  r.dirty_ratelimit_bytes_per_s, r.task_ratelimit_bytes_per_s
 FROM _throttle_event AS r
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 
@@ -84,22 +70,9 @@ LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 --   wbscope:balance_dirty_pages_return
 CREATE VIEW wb_throttle_cost AS
 SELECT
-  c.seq,
-  c.ts,
-  c.tid,
-  c.task_id,
-  c.bdi,
-  c.cgroup_ino,
-  c.is_first,
-  c.is_last,
-  c.pause_ns,
-  c.paused_ns,
-  c.sleep_ts,
-  c.slept_ns,
-  c.slept_basis,
-  c.call_ns,
-  c.is_async,
-  c.accounted_bytes
+  c.seq, c.ts, c.tid, c.task_id, c.bdi, c.cgroup_ino, c.is_first, c.is_last,
+  c.pause_ns, c.paused_ns, c.sleep_ts, c.slept_ns, c.slept_basis, c.call_ns,
+  c.is_async, c.accounted_bytes
 FROM _throttle_charge AS c;
 
 -- @view     wb_throttle_pause
@@ -113,12 +86,7 @@ FROM _throttle_charge AS c;
 -- @column   call_seq INTEGER of the first event with a pause of the same call
 CREATE VIEW wb_throttle_pause AS
 SELECT
-  p.seq,
-  p.ts,
-  p.tid,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
+  p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
   CASE p.is_first
     WHEN 1 THEN p.seq
     ELSE coalesce(
@@ -132,23 +100,10 @@ SELECT
       p.seq
     )
   END AS call_seq,
-  p.pause_ns,
-  p.paused_ns,
-  p.sleep_ts,
-  p.slept_ns,
-  p.slept_basis,
-  p.call_ns,
-  e.period_ns,
-  e.think_ns,
-  e.dirtied_bytes,
-  e.domain,
-  e.limit_bytes,
-  e.setpoint_bytes,
-  e.dirty_bytes,
-  e.wb_setpoint_bytes,
-  e.wb_dirty_bytes,
-  e.dirty_ratelimit_bytes_per_s,
-  e.task_ratelimit_bytes_per_s
+  p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns, p.slept_basis, p.call_ns,
+  e.period_ns, e.think_ns, e.dirtied_bytes, e.domain, e.limit_bytes,
+  e.setpoint_bytes, e.dirty_bytes, e.wb_setpoint_bytes, e.wb_dirty_bytes,
+  e.dirty_ratelimit_bytes_per_s, e.task_ratelimit_bytes_per_s
 FROM _throttle_pause AS p
 CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
 
@@ -189,10 +144,7 @@ FROM _throttle_domain AS d;
 -- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
 CREATE VIEW _throttle_event AS
 SELECT
-  r.seq,
-  r.ts,
-  r.tid,
-  r.bdi,
+  r.seq, r.ts, r.tid, r.bdi,
   coalesce(
     r.cgroup_ino,
     (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
@@ -242,24 +194,15 @@ CREATE VIEW _throttle_domain AS
 WITH
   steps AS (
     SELECT
-      b.tid,
-      b.seq,
+      b.tid, b.seq,
       b.cgroup_ino > 1 OR b.cgroup_path <> '/' AS is_member,
-      b.dirty,
-      b.setpoint,
+      b.dirty, b.setpoint,
       NULL AS recorded_setpoint,
       NULL AS state_seq
     FROM raw_balance_dirty_pages AS b
     WHERE b.tid IN (SELECT m.tid FROM _throttle_member AS m)
     UNION ALL
-    SELECT
-      g.tid,
-      g.seq,
-      NULL,
-      g.dirty,
-      g.setpoint,
-      g.recorded_setpoint,
-      g.seq
+    SELECT g.tid, g.seq, NULL, g.dirty, g.setpoint, g.recorded_setpoint, g.seq
     -- Nothing is read where there is none.
     FROM (SELECT 1 FROM _throttle_member LIMIT 1) AS o
     CROSS JOIN wb_dirty_sample AS g
@@ -267,10 +210,7 @@ WITH
   ),
   paired AS (
     SELECT
-      s.seq,
-      s.is_member,
-      s.dirty,
-      s.setpoint,
+      s.seq, s.is_member, s.dirty, s.setpoint,
       lag(s.state_seq) OVER task AS state_seq,
       lag(s.dirty) OVER task AS machine_dirty,
       lag(s.setpoint) OVER task AS machine_setpoint,
@@ -288,8 +228,7 @@ WITH
   ),
   judged AS (
     SELECT
-      p.seq,
-      k.has_limit,
+      p.seq, k.has_limit,
       CASE
         WHEN d.domain IS NOT NULL AND (d.is_last = 1 OR p.state_seq IS NULL)
           THEN d.domain
@@ -318,8 +257,7 @@ WITH
     WHERE p.is_member = 1
   )
 SELECT
-  j.seq,
-  j.domain,
+  j.seq, j.domain,
   CASE WHEN j.domain = 'global' THEN 1 ELSE j.has_limit END AS has_limit
 FROM judged AS j;
 
@@ -365,10 +303,7 @@ WITH
   judged AS (
     SELECT
       n.*,
-      u.ms_ns,
-      u.page_bytes,
-      h.jiffy_ns,
-      b.last_ts,
+      u.ms_ns, u.page_bytes, h.jiffy_ns, b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
       n.done_ts IS NULL
@@ -438,11 +373,7 @@ WITH
     FROM measured AS m
   )
 SELECT
-  m.seq,
-  m.ts,
-  m.tid,
-  k.task_id,
-  m.bdi,
+  m.seq, m.ts, m.tid, k.task_id, m.bdi,
   coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
   1 - m.goes_on AS is_first,
   1 - m.will_go_on AS is_last,
@@ -457,8 +388,7 @@ SELECT
       THEN m.ts + m.room_ns - m.slept_ns
     ELSE coalesce(m.sleep_ts, m.ts)
   END AS sleep_ts,
-  m.slept_ns,
-  m.slept_basis,
+  m.slept_ns, m.slept_basis,
   CASE
     WHEN m.will_go_on = 0
       THEN coalesce(m.call_ns, m.paused * m.ms_ns + m.slept_ns)
@@ -487,40 +417,21 @@ LEFT JOIN wb_task AS k ON task_of!(k, m);
 -- @cost     290
 CREATE VIEW _throttle_charge AS
 SELECT
-  p.seq,
-  p.ts,
-  p.tid,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
+  p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
   1 AS is_step,
-  p.is_first,
-  p.is_last,
-  p.pause_ns,
-  p.paused_ns,
-  p.sleep_ts,
-  p.slept_ns,
-  p.slept_basis,
-  p.call_ns,
-  p.is_async,
-  p.accounted_bytes
+  p.is_first, p.is_last, p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns,
+  p.slept_basis, p.call_ns, p.is_async, p.accounted_bytes
 FROM _throttle_pause AS p
 UNION ALL
 SELECT
-  n.seq,
-  n.ts,
-  n.tid,
-  k.task_id,
-  n.bdi,
+  n.seq, n.ts, n.tid, k.task_id, n.bdi,
   coalesce(n.cgroup_ino, g.cgroup_ino),
   1,
   1 - n.goes_on,
   1 - n.will_go_on,
   n.pause * u.ms_ns,
   n.paused * u.ms_ns,
-  n.ts,
-  0,
-  NULL,
+  n.ts, 0, NULL,
   CASE
     WHEN n.will_go_on = 0 THEN coalesce(n.call_ns, n.paused * u.ms_ns)
   END,
@@ -555,17 +466,8 @@ WHERE n.pause <= 0 OR n.pause IS NULL;
 -- @source   mm/page-writeback.c balance_dirty_pages()
 CREATE VIEW _throttle_step AS
 SELECT
-  c.seq,
-  c.ts,
-  c.tid,
-  c.bdi,
-  c.cgroup_ino,
-  c.cgroup_path,
-  c.pause,
-  c.paused,
-  c.period,
-  c.dirtied,
-  c.task_ratelimit,
+  c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+  c.period, c.dirtied, c.task_ratelimit,
   -- Pause of no sleep and no cost: the kernel does not reset its count of
   -- dirtied pages, and the next event has them again.
   CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
@@ -601,9 +503,7 @@ SELECT
   END AS will_go_on,
   d.done_ts,
   d.is_async AS is_done_async,
-  d.wait_ns,
-  d.wait_ts,
-  d.call_ns,
+  d.wait_ns, d.wait_ts, d.call_ns,
   d.basis AS done_basis
 FROM wb_throttle_told AS c
 LEFT JOIN raw_balance_dirty_pages AS n
@@ -632,8 +532,7 @@ CREATE VIEW _throttle_sleep AS
 WITH
   steps AS (
     SELECT
-      b.tid,
-      b.seq,
+      b.tid, b.seq,
       b.seq AS event_seq,
       NULL AS sleep_ts,
       NULL AS ran_ts,
@@ -648,10 +547,7 @@ WITH
   ),
   owned AS (
     SELECT
-      s.seq,
-      s.sleep_ts,
-      s.ran_ts,
-      s.end_ts,
+      s.seq, s.sleep_ts, s.ran_ts, s.end_ts,
       max(s.event_seq) OVER (
         PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
       ) AS owner_seq
@@ -659,8 +555,7 @@ WITH
   ),
   candidate AS (
     SELECT
-      o.owner_seq,
-      o.sleep_ts,
+      o.owner_seq, o.sleep_ts,
       o.end_ts - o.sleep_ts AS slept_ns,
       row_number() OVER (
         PARTITION BY o.owner_seq

@@ -27,20 +27,8 @@
 -- @source   mm/page-writeback.c balance_dirty_pages()
 CREATE VIEW wb_throttle_told AS
 SELECT
-  r.seq,
-  r.prev_seq,
-  r.ts,
-  r.tid,
-  r.bdi,
-  r.cgroup_ino,
-  r.cgroup_path,
-  r.pause,
-  r.paused,
-  r.period,
-  r.think,
-  r.dirtied,
-  r.task_ratelimit,
-  r.wb_dirty,
+  r.seq, r.prev_seq, r.ts, r.tid, r.bdi, r.cgroup_ino, r.cgroup_path, r.pause,
+  r.paused, r.period, r.think, r.dirtied, r.task_ratelimit, r.wb_dirty,
   CASE
     WHEN r.pause > 0
       OR r.paused > 0

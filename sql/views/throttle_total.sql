@@ -68,10 +68,7 @@ WITH
   -- which wb that is.
   ends AS (
     SELECT
-      e.tid,
-      e.loaded_count,
-      e.first_seq,
-      e.last_seq,
+      e.tid, e.loaded_count, e.first_seq, e.last_seq,
       (
         SELECT r.seq
         FROM raw_balance_dirty_pages AS r
@@ -92,12 +89,7 @@ WITH
   ),
   placed AS MATERIALIZED (
     SELECT
-      e.tid,
-      e.loaded_count,
-      e.first_seq,
-      e.last_seq,
-      l.bdi,
-      l.cgroup_ino,
+      e.tid, e.loaded_count, e.first_seq, e.last_seq, l.bdi, l.cgroup_ino,
       l.bdi IS h.bdi AND l.cgroup_ino IS h.cgroup_ino AS is_single
     FROM ends AS e
     CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = e.low_seq
@@ -105,19 +97,14 @@ WITH
   ),
   simple AS (
     SELECT
-      p.tid,
-      p.bdi,
-      p.cgroup_ino,
+      p.tid, p.bdi, p.cgroup_ino,
       p.loaded_count AS events_count,
-      p.first_seq,
-      p.last_seq
+      p.first_seq, p.last_seq
     FROM placed AS p
     WHERE p.is_single = 1
     UNION ALL
     SELECT
-      r.tid,
-      r.bdi,
-      r.cgroup_ino,
+      r.tid, r.bdi, r.cgroup_ino,
       count(*),
       min(r.seq),
       max(r.seq)
@@ -134,21 +121,13 @@ WITH
   ),
   counted AS (
     SELECT
-      t.task_id,
-      t.tid,
-      s.bdi,
-      s.cgroup_ino,
-      s.events_count,
-      s.first_seq,
+      t.task_id, t.tid, s.bdi, s.cgroup_ino, s.events_count, s.first_seq,
       s.last_seq
     FROM simple AS s
     JOIN wb_task AS t ON t.tid = s.tid
     UNION ALL
     SELECT
-      t.task_id,
-      t.tid,
-      r.bdi,
-      r.cgroup_ino,
+      t.task_id, t.tid, r.bdi, r.cgroup_ino,
       count(*),
       min(r.seq),
       max(r.seq)
@@ -171,10 +150,7 @@ WITH
     GROUP BY t.task_id, r.bdi, r.cgroup_ino
     UNION ALL
     SELECT
-      t.task_id,
-      t.tid,
-      r.bdi,
-      g.cgroup_ino,
+      t.task_id, t.tid, r.bdi, g.cgroup_ino,
       count(*),
       min(r.seq),
       max(r.seq)
@@ -188,12 +164,7 @@ WITH
     GROUP BY t.task_id, t.tid, r.bdi, g.cgroup_ino
   )
 SELECT
-  c.tid,
-  c.task_id,
-  c.bdi,
-  c.cgroup_ino,
-  c.events_count,
-  c.first_seq,
+  c.tid, c.task_id, c.bdi, c.cgroup_ino, c.events_count, c.first_seq,
   f.ts AS first_ts,
   l.ts AS last_ts
 FROM counted AS c
@@ -218,10 +189,7 @@ WITH
   ),
   sleep AS (
     SELECT
-      t.tid,
-      t.task_id,
-      t.bdi,
-      t.cgroup_ino,
+      t.tid, t.task_id, t.bdi, t.cgroup_ino,
       min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
     FROM wb_throttle_pause AS t
@@ -233,10 +201,7 @@ WITH
   ),
   clipped AS (
     SELECT
-      t.tid,
-      t.task_id,
-      t.bdi,
-      t.cgroup_ino,
+      t.tid, t.task_id, t.bdi, t.cgroup_ino,
       max(t.ts, g.start_ts) AS from_ts,
       min(t.ts + t.slept_ns, g.end_ts) AS to_ts,
       t.slept_ns
@@ -246,11 +211,7 @@ WITH
       AND t.ts < g.end_ts
   )
 SELECT
-  w.window_index,
-  c.tid,
-  c.task_id,
-  c.bdi,
-  c.cgroup_ino,
+  w.window_index, c.tid, c.task_id, c.bdi, c.cgroup_ino,
   max(c.from_ts, w.window_start_ns) AS from_ts,
   min(c.to_ts, w.window_end_ns) AS to_ts,
   c.slept_ns
@@ -287,24 +248,16 @@ WITH
   ),
   followed AS (
     SELECT
-      s.seq,
-      s.ts,
-      s.tid,
-      s.bdi,
-      s.pages,
-      s.is_wait,
+      s.seq, s.ts, s.tid, s.bdi, s.pages, s.is_wait,
       lead(s.is_wait) OVER task AS next_is_wait,
       lead(s.ts) OVER task AS next_ts
     FROM steps AS s
     WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
   )
 SELECT
-  f.seq,
-  f.ts,
-  f.tid,
+  f.seq, f.ts, f.tid,
   coalesce(t.comm, 'tid ' || f.tid) AS comm,
-  t.task_id,
-  f.bdi,
+  t.task_id, f.bdi,
   f.pages * u.page_bytes AS asked_bytes,
   CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns,
   CASE

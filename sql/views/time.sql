@@ -13,8 +13,7 @@
 -- @materialize
 CREATE VIEW wb_trace AS
 SELECT
-  m.first_ts,
-  m.last_ts,
+  m.first_ts, m.last_ts,
   max(
     CASE WHEN m.is_cut IS NULL AND m.record_ended_ts > m.record_started_ts
       THEN m.record_ended_ts - m.record_started_ts
@@ -47,9 +46,7 @@ CREATE VIEW wb_bounds AS
 WITH
   known AS (
     SELECT
-      t.first_ts,
-      t.last_ts,
-      t.run_ns,
+      t.first_ts, t.last_ts, t.run_ns,
       -- A log without time stamps: every ts is 0.
       (
         SELECT 0
@@ -59,8 +56,7 @@ WITH
     FROM wb_trace AS t
   )
 SELECT
-  m.first_ts,
-  m.last_ts,
+  m.first_ts, m.last_ts,
   coalesce(p.t0_ns, m.first_ts, m.only_ts) AS start_ts,
   coalesce(p.t1_ns, m.last_ts + 1, m.only_ts + 1) AS end_ts,
   CASE
@@ -93,15 +89,13 @@ WITH RECURSIVE
     SELECT
       t.window_index + 1,
       t.window_start_ns + t.window_ns,
-      t.window_ns,
-      t.end_ts
+      t.window_ns, t.end_ts
     FROM tiles AS t
     WHERE t.window_start_ns + t.window_ns < t.end_ts
       AND t.window_index + 1 < (SELECT v.windows_most_count FROM wb_rule AS v)
   )
 SELECT
-  t.window_index,
-  t.window_start_ns,
+  t.window_index, t.window_start_ns,
   t.window_start_ns + t.window_ns AS window_end_ns
 FROM tiles AS t;
 
@@ -156,8 +150,7 @@ WITH
   -- A record shortly before; the search goes on from there.
   near AS (
     SELECT
-      b.window_index,
-      b.ts,
+      b.window_index, b.ts,
       coalesce(
         (
           SELECT i.seq
@@ -206,10 +199,7 @@ WITH
     WINDOW border AS (ORDER BY f.window_index)
   )
 SELECT
-  w.window_index,
-  r.throttle_first_seq,
-  r.throttle_after_seq,
-  r.state_first_seq,
+  w.window_index, r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
   r.state_after_seq
 FROM ranged AS r
 JOIN wb_window AS w ON w.window_index = r.window_index;

@@ -38,8 +38,7 @@ WITH
   ),
   ranked AS (
     SELECT
-      m.group_name,
-      m.step,
+      m.group_name, m.step,
       dense_rank() OVER (ORDER BY coalesce(w.total_ns, 0) DESC, m.place)
         AS subject_place
     FROM member AS m
@@ -102,14 +101,9 @@ WITH
   ),
   told AS (
     SELECT
-      s.wait_id,
-      s.kind,
-      s.cause,
-      s.dur,
+      s.wait_id, s.kind, s.cause, s.dur,
       coalesce(d.device, s.bdi) AS device,
-      s.journal_ratio,
-      s.device_ratio,
-      s.server_ratio,
+      s.journal_ratio, s.device_ratio, s.server_ratio,
       mib!(t.dirty_bytes) AS dirty,
       mib!(t.limit_bytes) AS limit_text,
       mib!(t.setpoint_bytes) AS setpoint,
@@ -117,19 +111,10 @@ WITH
       mib_per_s!(t.task_ratelimit_bytes_per_s) AS rate,
       printf('%d ms', t.pause_ns / u.ms_ns) AS pause,
       size!(t.dirtied_bytes) AS dirtied,
-      t.domain,
-      t.pause_ns,
-      t.paused_ns,
-      t.period_ns,
-      t.think_ns,
-      t.dirtied_bytes,
-      t.dirty_ratelimit_bytes_per_s,
-      t.task_ratelimit_bytes_per_s,
-      t.dirty_bytes,
-      t.setpoint_bytes,
-      t.limit_bytes,
-      t.wb_dirty_bytes,
-      t.wb_setpoint_bytes
+      t.domain, t.pause_ns, t.paused_ns, t.period_ns, t.think_ns,
+      t.dirtied_bytes, t.dirty_ratelimit_bytes_per_s,
+      t.task_ratelimit_bytes_per_s, t.dirty_bytes, t.setpoint_bytes,
+      t.limit_bytes, t.wb_dirty_bytes, t.wb_setpoint_bytes
     FROM wb_stall AS s
     CROSS JOIN wb_units AS u
     LEFT JOIN state AS t ON t.seq = s.ref_seq AND s.kind = 'throttle'
@@ -176,19 +161,9 @@ SELECT
     WHEN t.cause = 'unknown' THEN 'the events do not tell why'
     ELSE t.cause
   END AS why,
-  t.device,
-  t.domain,
-  t.pause_ns,
-  t.paused_ns,
-  t.period_ns,
-  t.think_ns,
-  t.dirtied_bytes,
-  t.dirty_ratelimit_bytes_per_s,
-  t.task_ratelimit_bytes_per_s,
-  t.dirty_bytes,
-  t.setpoint_bytes,
-  t.limit_bytes,
-  t.wb_dirty_bytes,
+  t.device, t.domain, t.pause_ns, t.paused_ns, t.period_ns, t.think_ns,
+  t.dirtied_bytes, t.dirty_ratelimit_bytes_per_s, t.task_ratelimit_bytes_per_s,
+  t.dirty_bytes, t.setpoint_bytes, t.limit_bytes, t.wb_dirty_bytes,
   t.wb_setpoint_bytes
 FROM told AS t;
 
@@ -253,20 +228,10 @@ WITH
     SELECT e.base + e.least_writeback % (1 << 32) FROM extreme AS e
   )
 SELECT
-  d.seq,
-  d.ts,
-  d.until_ts,
-  d.nr_dirty_bytes,
-  d.nr_writeback_bytes,
-  d.dirty_bytes,
-  d.bg_thresh_bytes,
-  d.thresh_bytes,
-  d.limit_bytes,
-  d.freerun_bytes,
-  d.setpoint_bytes,
-  d.dirtied_total_bytes,
-  d.written_total_bytes,
-  d.is_boosted
+  d.seq, d.ts, d.until_ts, d.nr_dirty_bytes, d.nr_writeback_bytes,
+  d.dirty_bytes, d.bg_thresh_bytes, d.thresh_bytes, d.limit_bytes,
+  d.freerun_bytes, d.setpoint_bytes, d.dirtied_total_bytes,
+  d.written_total_bytes, d.is_boosted
 FROM chosen AS c
 CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 
@@ -328,25 +293,11 @@ WITH
     SELECT e.lowest_rate % (1 << 32) FROM extreme AS e
   )
 SELECT
-  t.seq,
-  t.ts,
-  t.tid,
-  k.task_id,
-  k.path,
-  t.bdi,
-  t.cgroup_ino,
-  t.domain,
+  t.seq, t.ts, t.tid, k.task_id, k.path, t.bdi, t.cgroup_ino, t.domain,
   max(t.sleep_ts + t.slept_ns, t.ts) AS end_ts,
-  t.pause_ns,
-  t.paused_ns,
-  t.dirtied_bytes,
-  t.dirty_ratelimit_bytes_per_s,
-  t.task_ratelimit_bytes_per_s,
-  t.dirty_bytes,
-  t.limit_bytes,
-  t.setpoint_bytes,
-  t.wb_dirty_bytes,
-  t.wb_setpoint_bytes
+  t.pause_ns, t.paused_ns, t.dirtied_bytes, t.dirty_ratelimit_bytes_per_s,
+  t.task_ratelimit_bytes_per_s, t.dirty_bytes, t.limit_bytes, t.setpoint_bytes,
+  t.wb_dirty_bytes, t.wb_setpoint_bytes
 FROM chosen AS c
 CROSS JOIN wb_throttle AS t ON t.seq = c.seq
 LEFT JOIN wb_task_label AS k
@@ -386,8 +337,7 @@ WITH RECURSIVE
   -- A record shortly before; the search goes on from there.
   near AS (
     SELECT
-      b.step_index,
-      b.ts,
+      b.step_index, b.ts,
       coalesce(
         (
           SELECT i.seq

@@ -43,9 +43,7 @@ WITH
     CROSS JOIN wb_units AS u
   )
 SELECT
-  g.name,
-  g.before_value,
-  g.after_value,
+  g.name, g.before_value, g.after_value,
   CASE WHEN g.gained >= 0 OR g.can_fall THEN g.gained END AS gained_count,
   -- Times that somebody wrote into files may be any.
   CASE WHEN g.dur_ns > 0 THEN g.dur_ns END AS dur_ns
@@ -335,9 +333,7 @@ SELECT
   CASE WHEN t.is_told THEN 'reclaim_writeback' ELSE 'pfn' END AS basis,
   CASE WHEN t.is_told THEN t.told_count ELSE t.events_count END AS events_count,
   CASE WHEN t.is_told THEN t.told_pages_count END AS pages_count,
-  t.vmstat_count,
-  t.pages_per_events_num,
-  t.pages_per_events_den,
+  t.vmstat_count, t.pages_per_events_num, t.pages_per_events_den,
   CASE
     WHEN NOT t.is_complete OR NOT t.has_kinds THEN NULL
     WHEN t.is_told THEN t.told_file_count
@@ -407,8 +403,7 @@ WITH
     FROM counted AS c
   )
 SELECT
-  c.all_count,
-  c.device_count,
+  c.all_count, c.device_count,
   -- Where the others add up to all, those without a counter are none.
   CASE WHEN c.rest_count = 0 THEN coalesce(c.zswap_count, 0)
     ELSE c.zswap_count

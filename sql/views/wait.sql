@@ -51,9 +51,7 @@ WITH
   ),
   reports AS (
     SELECT
-      t.seq,
-      t.ts,
-      t.tid,
+      t.seq, t.ts, t.tid,
       'reclaim throttle' AS kind,
       'mm_vmscan_throttled' AS what,
       t.usec_delayed * u.us_ns AS told_ns,
@@ -68,21 +66,16 @@ WITH
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
-      w.seq,
-      w.ts,
-      w.tid,
+      w.seq, w.ts, w.tid,
       'reclaim throttle',
       'writeback_wait_iff_congested',
       w.usec_delayed * u.us_ns,
-      NULL,
-      NULL
+      NULL, NULL
     FROM raw_writeback_wait_iff_congested AS w
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
-      j.seq,
-      j.ts,
-      j.tid,
+      j.seq, j.ts, j.tid,
       'journal',
       'jbd2_lock_buffer_stall',
       j.stall_ms * u.ms_ns,
@@ -96,9 +89,7 @@ WITH
   -- Events before a sleep whose end no event of their own tells.
   announced AS (
     SELECT
-      f.seq,
-      f.ts,
-      f.tid,
+      f.seq, f.ts, f.tid,
       'folio wait' AS kind,
       'folio_wait_writeback' AS what,
       f.name AS device
@@ -130,10 +121,7 @@ WITH
     WHERE t.slept_ns > 0
     UNION ALL
     SELECT
-      p.seq,
-      p.ts,
-      p.end_ts,
-      p.tid,
+      p.seq, p.ts, p.end_ts, p.tid,
       CASE
         WHEN p.what IN ('direct_reclaim', 'node_reclaim')
           THEN 'direct reclaim'
@@ -151,27 +139,17 @@ WITH
       END,
       p.what,
       'events',
-      p.cut,
-      p.device,
-      p.seq,
-      NULL,
+      p.cut, p.device, p.seq, NULL,
       CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
     FROM _wait_pair AS p
     UNION ALL
     -- It is the sleeps of a write that are waits; the rest of it copies data.
     SELECT
-      p.seq,
-      p.ts,
-      p.end_ts,
-      p.tid,
+      p.seq, p.ts, p.end_ts, p.tid,
       'write',
-      1,
-      p.what,
+      1, p.what,
       'events',
-      p.cut,
-      o.bdi,
-      p.seq,
-      NULL,
+      p.cut, o.bdi, p.seq, NULL,
       CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
     FROM wb_write_pair AS p
     CROSS JOIN wb_rule AS r
@@ -182,19 +160,12 @@ WITH
       AND p.end_ts - p.ts >= r.call_least_ns
     UNION ALL
     SELECT
-      s.seq,
-      s.ts,
-      s.end_ts,
-      s.tid,
+      s.seq, s.ts, s.end_ts, s.tid,
       'write',
-      1,
-      p.what,
+      1, p.what,
       'sched',
       CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      o.bdi,
-      p.seq,
-      NULL,
-      s.ts
+      o.bdi, p.seq, NULL, s.ts
     FROM _wait_sleep AS s
     CROSS JOIN wb_bounds AS b
     JOIN wb_write_pair AS p ON p.tid = s.tid AND p.is_write = 2
@@ -202,38 +173,18 @@ WITH
     LEFT JOIN writes_to AS o ON o.tid = s.tid
     UNION ALL
     SELECT
-      s.seq,
-      s.ts,
-      s.end_ts,
-      s.tid,
-      f.kind,
-      4,
-      f.what,
+      s.seq, s.ts, s.end_ts, s.tid, f.kind, 4, f.what,
       'sched',
       CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      f.device,
-      f.seq,
-      NULL,
-      s.ts
+      f.device, f.seq, NULL, s.ts
     FROM _wait_sleep AS s
     CROSS JOIN wb_bounds AS b
     JOIN announced AS f ON f.seq = s.before_seq
     UNION ALL
     -- Nothing tells when the task ran again.
     SELECT
-      f.seq,
-      f.ts,
-      NULL,
-      f.tid,
-      f.kind,
-      4,
-      f.what,
-      NULL,
-      NULL,
-      f.device,
-      f.seq,
-      NULL,
-      f.ts
+      f.seq, f.ts, NULL, f.tid, f.kind, 4, f.what, NULL, NULL, f.device, f.seq,
+      NULL, f.ts
     FROM announced AS f
     LEFT JOIN watched AS w ON w.tid = f.tid
     WHERE w.tid IS NULL
@@ -242,22 +193,14 @@ WITH
       e.seq,
       coalesce(s.ts, e.ts - e.told_ns),
       coalesce(s.end_ts, e.ts),
-      e.tid,
-      e.kind,
-      4,
-      e.what,
+      e.tid, e.kind, 4, e.what,
       CASE WHEN s.seq IS NULL THEN 'reported' ELSE 'sched' END,
-      NULL,
-      e.device,
-      e.seq,
-      e.reason,
-      e.ts
+      NULL, e.device, e.seq, e.reason, e.ts
     FROM reports AS e
     LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq
     UNION ALL
     SELECT
-      s.seq,
-      s.ts,
+      s.seq, s.ts,
       min(q.end_ts, s.end_ts),
       s.tid,
       'block queue',
@@ -267,29 +210,20 @@ WITH
       CASE
         WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
       END,
-      q.device,
-      q.seq,
-      NULL,
-      s.ts
+      q.device, q.seq, NULL, s.ts
     FROM _wait_sleep AS s
     CROSS JOIN wb_bounds AS b
     JOIN wb_wait_request AS q ON q.seq = s.request_seq
     WHERE q.end_ts > s.ts
     UNION ALL
     SELECT
-      q.seq,
-      q.ts,
-      q.end_ts,
-      q.tid,
+      q.seq, q.ts, q.end_ts, q.tid,
       'block queue',
       2,
       'block_rq ' || q.rwbs,
       'events',
       CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
-      q.device,
-      q.seq,
-      NULL,
-      q.ts
+      q.device, q.seq, NULL, q.ts
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN watched AS w ON w.tid = q.tid
@@ -306,19 +240,11 @@ WITH
     FROM wb_server_wait AS v
     UNION ALL
     SELECT
-      o.seq,
-      o.ts,
-      o.end_ts,
-      o.tid,
+      o.seq, o.ts, o.end_ts, o.tid,
       'blocked outside throttling',
-      0,
-      o.what,
-      o.basis,
+      0, o.what, o.basis,
       CASE WHEN o.end_ts >= b.last_ts THEN 'end' END,
-      o.bdi,
-      o.seq,
-      NULL,
-      o.ts
+      o.bdi, o.seq, NULL, o.ts
     FROM wb_wait_outside AS o
     CROSS JOIN wb_bounds AS b
   ),
@@ -327,20 +253,8 @@ WITH
     FROM spans AS s
     UNION ALL
     SELECT
-      x.seq,
-      x.ts,
-      NULL,
-      x.tid,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      x.ts,
-      x.ts
+      x.seq, x.ts, NULL, x.tid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+      x.ts, x.ts
     FROM raw_sched_process_exit AS x
   ),
   -- Backwards: the least so far is the next one.
@@ -376,15 +290,10 @@ WITH
       END AS end_ts,
       e.tid,
       coalesce(t.comm, 'tid ' || e.tid) AS comm,
-      t.task_id,
-      e.kind,
-      e.rank,
-      e.what,
+      t.task_id, e.kind, e.rank, e.what,
       CASE WHEN e.cut = 'lost' THEN NULL ELSE e.basis END AS basis,
       CASE WHEN e.end_ts > e.next_exit_ts THEN 'exit' ELSE e.cut END AS cut,
-      e.device,
-      e.ref_seq,
-      e.reason
+      e.device, e.ref_seq, e.reason
     FROM ended AS e
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_task AS t ON task_of!(t, e)
@@ -414,15 +323,7 @@ SELECT
   a.seq * 8 + a.rank AS wait_id,
   a.seq,
   a.own_ts AS ts,
-  a.end_ts,
-  a.tid,
-  a.comm,
-  a.task_id,
-  a.kind,
-  a.rank,
-  a.what,
-  a.basis,
-  a.cut,
+  a.end_ts, a.tid, a.comm, a.task_id, a.kind, a.rank, a.what, a.basis, a.cut,
   -- The file system's fsync names the device of the system call around it.
   CASE
     WHEN a.device IS NULL AND a.rank = 1
@@ -435,8 +336,7 @@ SELECT
       )
     ELSE a.device
   END AS device,
-  a.ref_seq,
-  a.reason
+  a.ref_seq, a.reason
 FROM apart AS a;
 
 -- @view     _wait_fsync
@@ -474,12 +374,9 @@ CREATE VIEW _wait_sleep AS
 WITH
   steps AS (
     SELECT
-      s.tid,
-      s.seq,
-      s.ts,
+      s.tid, s.seq, s.ts,
       'sleep' AS step,
-      s.end_ts,
-      s.ran_ts
+      s.end_ts, s.ran_ts
     FROM wb_blocked AS s
     UNION ALL
     SELECT f.tid, f.seq, f.ts, 'before', NULL, NULL
@@ -534,10 +431,7 @@ WITH
   ),
   told AS (
     SELECT
-      a.seq,
-      a.ts,
-      a.end_ts,
-      a.tid,
+      a.seq, a.ts, a.end_ts, a.tid,
       -- The task runs on from the event to the sleep, but for preemption.
       CASE
         WHEN a.before_seq > coalesce(a.last_sleep_seq, 0)
@@ -549,8 +443,7 @@ WITH
             <= r.run_slack_ns
           THEN a.before_seq
       END AS before_seq,
-      w.after_seq,
-      a.request_seq,
+      w.after_seq, a.request_seq,
       (
         SELECT max(c.seq)
         FROM wb_write_pair AS c
@@ -562,13 +455,7 @@ WITH
     WHERE a.step = 'sleep'
   )
 SELECT
-  t.seq,
-  t.ts,
-  t.end_ts,
-  t.tid,
-  t.before_seq,
-  t.after_seq,
-  t.request_seq,
+  t.seq, t.ts, t.end_ts, t.tid, t.before_seq, t.after_seq, t.request_seq,
   c.seq AS call_seq
 FROM told AS t
 LEFT JOIN wb_write_pair AS c
@@ -613,9 +500,7 @@ CREATE VIEW _wait_pair AS
 WITH
   steps AS (
     SELECT
-      e.tid,
-      e.seq,
-      e.ts,
+      e.tid, e.seq, e.ts,
       'direct_reclaim' AS what,
       0 AS is_end,
       NULL AS device
@@ -731,8 +616,7 @@ SELECT
     WHEN p.is_end = 1 AND p.prev_is_end IS NULL
       AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN p.ts
   END AS end_ts,
-  p.tid,
-  p.what,
+  p.tid, p.what,
   coalesce(n.bdi, p.device) AS device,
   CASE
     WHEN p.is_end = 0 AND p.next_is_end = 1 THEN NULL

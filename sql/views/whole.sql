@@ -86,8 +86,7 @@ FROM (
 --   0: data that is missing
 CREATE VIEW wb_unread AS
 SELECT
-  i.name,
-  i.value,
+  i.name, i.value,
   CASE WHEN i.severity = 'data_loss' THEN 0 ELSE 1 END AS is_record
 FROM raw_ingest_stats AS i
 WHERE i.value > 0
@@ -160,8 +159,7 @@ SELECT
     AS lost_count,
   CASE WHEN g.unknown_count > 0 THEN g.gaps_count END AS unknown_gaps_count,
   1.0 * g.lost_count / (k.events_count + g.lost_count) AS lost_ratio,
-  k.unread_count,
-  k.lacking,
+  k.unread_count, k.lacking,
   CASE WHEN k.is_damaged THEN 'damaged, and was read only in part' END AS state,
   k.ticks_clock,
   coalesce(k.events_count = 0, 0) AS is_empty,

@@ -94,18 +94,8 @@ WITH
   ),
   chunk AS (
     SELECT
-      n.work_seq,
-      n.seq,
-      n.ts,
-      n.tid,
-      n.step,
-      n.name,
-      n.cgroup_ino,
-      n.cgroup_path,
-      n.nr_pages,
-      n.reason,
-      n.for_background,
-      n.for_kupdate,
+      n.work_seq, n.seq, n.ts, n.tid, n.step, n.name, n.cgroup_ino,
+      n.cgroup_path, n.nr_pages, n.reason, n.for_background, n.for_kupdate,
       n.sync_mode,
       -- A written without its start, at the trace's begin, tells no pages.
       CASE
@@ -184,15 +174,8 @@ WITH
   ),
   queued AS (
     SELECT
-      p.seq,
-      p.ts,
-      p.tid,
-      p.is_queue,
-      p.name,
-      p.cgroup_ino,
-      p.cgroup_path,
-      p.reason,
-      p.sync_mode,
+      p.seq, p.ts, p.tid, p.is_queue, p.name, p.cgroup_ino, p.cgroup_path,
+      p.reason, p.sync_mode,
       lag(p.ts) OVER item AS queued_ts,
       lag(p.tid) OVER item AS queued_tid,
       lag(p.is_queue) OVER item AS after_queue,
@@ -237,8 +220,7 @@ WITH
     WHERE q.is_queue = 1 AND q.before_exec IS NULL
   )
 SELECT
-  i.seq,
-  i.tid,
+  i.seq, i.tid,
   i.name AS bdi,
   coalesce(i.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
   coalesce(
@@ -257,11 +239,7 @@ SELECT
       ELSE 'unknown'
     END
   ) AS reason,
-  i.queued_ts,
-  i.started_ts,
-  i.finished_ts,
-  i.chunks_count,
-  i.pages_count,
+  i.queued_ts, i.started_ts, i.finished_ts, i.chunks_count, i.pages_count,
   i.pages_count * u.page_bytes AS bytes,
   i.queued_tid
 FROM item AS i
@@ -453,8 +431,7 @@ WITH
     GROUP BY f.bdi
   )
 SELECT
-  t.bdi,
-  f.runs_count,
+  t.bdi, f.runs_count,
   CASE m.is_still WHEN 1 THEN m.dur END AS still_ns
 FROM machine AS m
 -- All events are looked at only where that may be so.
@@ -489,14 +466,9 @@ CREATE VIEW wb_release AS
 WITH
   wait AS (
     SELECT
-      s.wait_id,
-      s.ts,
+      s.wait_id, s.ts,
       s.ts + s.span_ns AS end_ts,
-      s.tid,
-      s.kind,
-      s.cause,
-      s.bdi,
-      s.ref_seq
+      s.tid, s.kind, s.cause, s.bdi, s.ref_seq
     FROM wb_stall AS s
     WHERE s.span_ns IS NOT NULL
       -- The end of the trace ends nothing.
@@ -541,11 +513,7 @@ WITH
           AND EXISTS (SELECT 1 FROM raw_jbd2_start_commit) THEN 'commit'
         ELSE 'request'
       END,
-      w.bdi,
-      w.end_ts,
-      1,
-      NULL,
-      w.wait_id
+      w.bdi, w.end_ts, 1, NULL, w.wait_id
     FROM wait AS w
     WHERE w.kind <> 'block queue' AND w.bdi IS NOT NULL
       AND w.cause IN ('journal commit', 'device latency')
@@ -578,9 +546,7 @@ WITH
   -- The ids of waits of one rank grow with time.
   within AS (
     SELECT
-      t.work_seq,
-      t.ts,
-      t.finished_ts,
+      t.work_seq, t.ts, t.finished_ts,
       max(t.wait_id) OVER (
         PARTITION BY t.tid ORDER BY t.ts, t.is_work ROWS UNBOUNDED PRECEDING
       ) AS wait_id

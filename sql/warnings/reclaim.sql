@@ -98,8 +98,7 @@ WHERE k.version >= 6016;
 --   gave away to be written reached no device:{zero}{zswap}{rest}
 --   nr_vmscan_write counts attempts
 SELECT
-  d.unwritten_count,
-  d.all_count,
+  d.unwritten_count, d.all_count,
   CAST(100.0 * d.unwritten_count / d.all_count AS INTEGER) AS percent,
   CASE WHEN d.zero_count > 0
     THEN ' ' || d.zero_count || ' were zero-filled (swpout_zero);' ELSE ''
