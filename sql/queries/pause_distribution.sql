@@ -15,11 +15,12 @@
 WITH
   pause_count AS (
     SELECT c.pause_ns, count(*) AS pauses_count
-    FROM wb_throttle_pause AS c
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN wb_task AS t ON t.task_id = c.task_id
-    WHERE c.pause_ns > 0
+    WHERE c.is_step = 1
+      AND c.pause_ns > 0
       AND in_time!(c.ts, b)
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.tid IS NULL OR c.tid = p.tid)

@@ -113,14 +113,15 @@ WITH
         THEN c.accounted_bytes ELSE 0 END) AS held_bytes,
       sum(CASE WHEN r.task_ratelimit > 0 AND c.pause_ns < 0
         THEN c.accounted_bytes ELSE 0 END) AS late_bytes
-    FROM wb_throttle_cost AS c
+    FROM wb_throttle AS c
     JOIN wb_throttle_total AS a
       ON a.task_id = c.task_id
       AND a.bdi = c.bdi
       AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
     CROSS JOIN raw_balance_dirty_pages AS n ON n.seq = c.seq
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
-    WHERE c.accounted_bytes > 0
+    WHERE c.is_step = 1
+      AND c.accounted_bytes > 0
       AND c.seq > a.first_seq
       AND c.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
     GROUP BY a.task_id, a.bdi, a.cgroup_ino

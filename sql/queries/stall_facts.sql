@@ -82,9 +82,12 @@ WITH
   ),
   -- Few of millions of events.
   state AS MATERIALIZED (
-    SELECT t.*
+    SELECT
+      t.seq, t.domain, t.dirty_bytes, t.limit_bytes, t.setpoint_bytes,
+      t.task_ratelimit_bytes_per_s, t.wb_dirty_bytes, t.dirtied_bytes,
+      t.pause_ns, t.call_ns
     FROM chosen AS c
-    CROSS JOIN wb_throttle_pause AS t ON t.seq = c.throttle_seq
+    CROSS JOIN wb_throttle AS t ON t.seq = c.throttle_seq
   ),
   -- Sums of what each device wrote, at the borders of waits: what ended at the
   -- very start of one counts, and what ended at its end.

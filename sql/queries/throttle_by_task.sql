@@ -84,9 +84,9 @@ WITH
       coalesce(c.cgroup_ino, 0) AS cgroup_key,
       c.is_first, c.pause_ns, c.sleep_ts, c.slept_ns, c.slept_basis, c.call_ns,
       c.accounted_bytes
-    FROM wb_throttle_cost AS c
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
-    WHERE in_time!(c.ts, b)
+    WHERE c.is_step = 1 AND in_time!(c.ts, b)
   ),
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (

@@ -58,11 +58,12 @@ WITH
   ),
   chosen AS (
     SELECT c.task_id, c.pause_ns, c.sleep_ts, c.slept_ns, c.call_ns
-    FROM wb_throttle_cost AS c
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN counted AS k ON k.task_id = c.task_id
-    WHERE in_time!(c.ts, b)
+    WHERE c.is_step = 1
+      AND in_time!(c.ts, b)
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)
   ),

@@ -91,10 +91,11 @@ WITH
     SELECT
       (t.ts - b.start_ts) / p.window_ns,
       t.task_id, 0, 0, 0, t.accounted_bytes
-    FROM wb_throttle_cost AS t
+    FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.accounted_bytes > 0
+    WHERE t.is_step = 1
+      AND t.accounted_bytes > 0
       AND in_time!(t.ts, b)
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)

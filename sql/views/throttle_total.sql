@@ -192,8 +192,8 @@ WITH
       t.tid, t.task_id, t.bdi, t.cgroup_ino,
       min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
-    FROM wb_throttle_pause AS t
-    WHERE t.slept_ns > 0
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1 AND t.slept_ns > 0
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
     FROM wb_completion_wait AS w

@@ -94,9 +94,13 @@ CREATE VIEW wb_stall_why AS
 WITH
   -- Few of millions of events.
   state AS MATERIALIZED (
-    SELECT t.*
+    SELECT
+      t.seq, t.domain, t.pause_ns, t.paused_ns, t.period_ns, t.think_ns,
+      t.dirtied_bytes, t.dirty_ratelimit_bytes_per_s,
+      t.task_ratelimit_bytes_per_s, t.dirty_bytes, t.setpoint_bytes,
+      t.limit_bytes, t.wb_dirty_bytes, t.wb_setpoint_bytes
     FROM wb_stall AS s
-    CROSS JOIN wb_throttle_pause AS t ON t.seq = s.ref_seq
+    CROSS JOIN wb_throttle AS t ON t.seq = s.ref_seq
     WHERE s.kind = 'throttle'
   ),
   told AS (

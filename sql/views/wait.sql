@@ -116,9 +116,9 @@ WITH
       t.seq AS ref_seq,
       NULL AS reason,
       t.ts AS event_ts
-    FROM wb_throttle_pause AS t
+    FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
-    WHERE t.slept_ns > 0
+    WHERE t.is_step = 1 AND t.slept_ns > 0
     UNION ALL
     SELECT
       p.seq, p.ts, p.end_ts, p.tid,
