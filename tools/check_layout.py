@@ -53,8 +53,8 @@ PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
 MACROS = "sql/macros.sql"
-SUBJECTS = ("sql/views/", "sql/warnings/")
-SQL_FOLDERS = (*SUBJECTS, "sql/queries/", "sql/timelines/", "sql/findings/")
+SUBJECTS = ("sql/views/", "sql/warnings/", "sql/timelines/")
+SQL_FOLDERS = (*SUBJECTS, "sql/queries/", "sql/findings/")
 MAX_SUBJECT_LINES = 800  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
 # views that everything reads are the ground.

@@ -303,6 +303,69 @@ FROM shares AS s
 CROSS JOIN wb_rule AS r
 CROSS JOIN wb_units AS u;
 
+-- @view     wb_timeline_order
+-- @shared
+-- @summary  Groups of the timeline that come first in this run: those about
+--   what its tasks waited for longest.
+-- @grain    group; order place
+-- @column   group_name TEXT as in @group of sql/timelines
+-- @column   place INTEGER order among them
+-- @column   is_top INTEGER 1: it stands beside the group of all, so that a UI
+--   that shows that one closed shows this one
+CREATE VIEW wb_timeline_order AS
+WITH
+  waited AS (
+    SELECT
+      CASE
+        WHEN s.kind = 'throttle' THEN 'throttling'
+        WHEN s.kind IN ('direct reclaim', 'memcg reclaim', 'reclaim throttle')
+          THEN 'reclaim'
+        ELSE 'disk'
+      END AS subject,
+      sum(s.dur) AS total_ns
+    FROM wb_stall AS s
+    -- Mostly of the kernel's own threads.
+    WHERE s.kind <> 'block queue'
+    GROUP BY 1
+  ),
+  -- step 0 and 1 of the first subject are on the first screen.
+  member(subject, place, step, group_name) AS (
+    SELECT 'throttling', 1, 0, 'Dirty pages'
+    UNION ALL SELECT 'throttling', 1, 1, 'Fairness'
+    UNION ALL SELECT 'throttling', 1, 2, 'Throttled tasks'
+    UNION ALL SELECT 'reclaim', 2, 0, 'Reclaim'
+    UNION ALL SELECT 'reclaim', 2, 2, 'Zones'
+    UNION ALL SELECT 'disk', 3, 0, 'Block requests'
+    UNION ALL SELECT 'disk', 3, 2, 'Flusher work'
+  ),
+  ranked AS (
+    SELECT
+      m.group_name, m.step,
+      dense_rank() OVER (ORDER BY coalesce(w.total_ns, 0) DESC, m.place)
+        AS subject_place
+    FROM member AS m
+    LEFT JOIN waited AS w ON w.subject = m.subject
+  ),
+  listed AS (
+    SELECT 'What to look at' AS group_name, 1 AS place, 0 AS is_top
+    UNION ALL
+    SELECT 'Stalls', 2, 1
+    UNION ALL
+    SELECT
+      r.group_name,
+      2 + row_number() OVER (ORDER BY r.subject_place, r.step),
+      CASE
+        WHEN r.subject_place = 1 AND r.step < 2 THEN 1
+        -- Top groups are in the order of their names: not before Reclaim.
+        WHEN r.group_name = 'Fairness' AND f.group_name <> 'Reclaim' THEN 1
+        ELSE 0
+      END
+    FROM ranked AS r
+    JOIN ranked AS f ON f.subject_place = 1 AND f.step = 0
+  )
+SELECT l.group_name, l.place, l.is_top
+FROM listed AS l;
+
 -- @view     _stall_proactive
 -- @summary  Reclaim of a memory cgroup that somebody asked for (memory.reclaim)
 --   and no limit: a patched kernel tells it of each dirty folio. Not made of

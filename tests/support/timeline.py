@@ -99,9 +99,9 @@ def timeline_views(sql_folder: Path) -> list[str]:
     """The names of the timeline views, from the headers of sql/timelines."""
     found = []
     for file in sorted((sql_folder / "timelines").glob("*.sql")):
-        match = re.search(r"^-- @timeline\s+(\w+)", file.read_text(), re.MULTILINE)
-        assert match is not None, f"{file.name} has no @timeline"
-        found.append(match[1])
+        names = re.findall(r"^-- @timeline\s+(\w+)", file.read_text(), re.MULTILINE)
+        assert names, f"{file.name} has no @timeline"
+        found += names
     return found
 
 

@@ -45,7 +45,7 @@ _VERDICT = ("severity", "lost", "verdict")
 _SAID = "/* wbscope: what is wrong, what to do, who was throttled */ "
 _SAID_OF_TASKS = "/* wbscope: who was throttled */ "
 
-# Of the track that wbscope puts above all others: see sql/timelines/tl_verdict.sql.
+# Of the track that wbscope puts above all others: see sql/timelines/verdict.sql.
 _FROM_FILE = """
 WITH verdict AS (
   SELECT
