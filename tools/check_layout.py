@@ -327,7 +327,6 @@ def check_subject(text: str, names: list[str]) -> Iterator[Finding]:
 
 def check_privates(text: str, names: list[str]) -> Iterator[Finding]:
     read = {need for part in objects_of(text).values() for need in Select(part).reads}
-    read.update(words for _, words in tags_of(text).get("warns", []))
     for name in names:
         if name.startswith("_") and name not in read:
             yield 1, f"nothing in this file reads {name}", "take it out, or make it public"

@@ -18,7 +18,6 @@
 --   without those that wrote a few KiB on the side. With --window there is a
 --   row for each window: a task that only slept in it has rate 0. What a task
 --   asks for is judged over the whole time only.
--- @warns    wb_fairness_warning
 -- @filters  window, range, bdi, cgroup
 -- @grain    bdi, cgroup, with --window also window; order window_start_ns, bdi,
 --   cgroup_ino

@@ -12,7 +12,6 @@
 --   entitlement. Nor is there one where is_compared is 0: the task did not
 --   write together with those that are compared. dirtied and
 --   dirtied_bytes_per_s are lower bounds, from the events alone.
--- @warns    wb_fairness_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, rate
 -- @first    rate_bytes_per_s, entitlement_bytes_per_s, slept_ratio,

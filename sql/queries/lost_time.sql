@@ -9,7 +9,6 @@
 --   `-` is a wait that no rule counts (finding unexplained). explain calls
 --   many_seconds sync_waits where little was dirty. Kernel threads are left
 --   out, but for flushers that wait for a journal.
--- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    finding, task under a name, kind, cause, bdi; order total_ns
 --   descending

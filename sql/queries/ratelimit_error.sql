@@ -16,7 +16,6 @@
 --   rate. elsewhere: it was so late that no pause was due (think > period), for
 --   something else held it up, or it wanted less. The error of told is that of
 --   the control; the four parts add up to error_ratio.
--- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s

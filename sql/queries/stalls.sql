@@ -11,7 +11,6 @@
 --   here; unknown means that the events do not show it. docs/stalls.md has the
 --   rules. --explain shows what it was decided on.
 -- @explain  stalls_evidence
--- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order ts
 -- @keys     ts, tid, comm, kind

@@ -9,7 +9,6 @@
 -- @read     The first row is what cost a task most. Times are without double
 --   counting: a wait inside another one counts for the inner one only. `query
 --   stalls` lists the waits one by one and, with --explain, why.
--- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, kind, cause; order total_ns descending
 -- @first    total_ns, stalls_count, max_ns

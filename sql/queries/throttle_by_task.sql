@@ -13,7 +13,6 @@
 --   short-lived task can be charged pages that an exited one left behind);
 --   dirtied_estimate is what it dirtied, by the source that dirtied_basis
 --   names. call_max is one call of balance_dirty_pages(), not one write().
--- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @first    throttled_ratio, slept_total_ns, call_max_ns,

@@ -61,3 +61,69 @@ WHERE NOT EXISTS (
     'syscalls:sys_exit_sendfile64'
   )
 );
+
+-- @warning  little_coverage
+-- @scope    throttle_by_task, ratelimit_error, fairness, fairness_tasks
+-- @sentence events charge {covered} % of what the machine dirtied, and nothing
+--   tells who dirtied the rest: what tasks dirtied are lower bounds, and there
+--   is no index of fairness; wbscope record tells it from probes
+SELECT CAST(100 * max(d.coverage_ratio) + 0.5 AS INTEGER) AS covered
+FROM wb_task_dirtied AS d
+CROSS JOIN wb_rule AS v
+WHERE d.basis = 'bound'
+  AND d.is_incidental = 0
+  AND d.coverage_ratio < v.coverage_least_ratio
+HAVING count(*) > 0;
+
+-- @warning  demand_unknown
+-- @scope    fairness, fairness_tasks
+-- @sentence nothing tells what the writers of {bdi} asked for, so there is no
+--   weighted index: record sched_switch (profile deep), or let fio write
+--   fio.json
+SELECT
+  min(r.bdi)
+    || CASE WHEN min(r.bdi) <> max(r.bdi) THEN ' and others' ELSE '' END AS bdi
+FROM wb_task_rate AS r
+CROSS JOIN wb_params AS p
+WHERE r.demand_basis = 'none'
+  AND p.by_window = 0
+  AND (p.bdi IS NULL OR r.bdi = p.bdi)
+HAVING count(*) > 0;
+
+-- @warning  disk_not_known
+-- @slug     disk-unknown
+-- @scope    stalls, stalls_by_task, lost_time
+-- @sentence whether the disk of {bdi} was busy is not known: it has no block
+--   request, as LVM, dm-crypt, md and btrfs have none, and nothing tells which
+--   disks it lies on ({disks} wrote); wbscope record notes it, or write the
+--   file stacks by hand, with lines such as {bdi} {disk}
+SELECT u.bdi, u.disks, u.disk
+FROM wb_disk_unknown AS u;
+
+-- @warning  limits_changed
+-- @slug     limit-changed
+-- @scope    dirty_limits
+-- @sentence the dirty limit changed in the run, from {changes} (somebody set
+--   vm.dirty_*, or much memory came free): thresholds are means since the last
+--   change
+SELECT
+  group_concat(CASE WHEN t.place <= 3 THEN t.text END, ', from ')
+    || CASE
+      WHEN count(*) > 3 THEN ' and ' || (count(*) - 3) || ' more'
+      ELSE ''
+    END AS changes
+FROM (
+  SELECT
+    round(1.0 * c.from_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' to '
+      || round(1.0 * c.to_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' MiB after ' || round(1.0 * (c.ts - b.first_ts) / u.second_ns, 1)
+      || ' s' AS text,
+    row_number() OVER (ORDER BY c.seq) AS place
+  FROM wb_limit_change AS c
+  CROSS JOIN wb_bounds AS b
+  CROSS JOIN wb_units AS u
+  WHERE in_time!(c.ts, b)
+  ORDER BY c.seq
+) AS t
+HAVING count(*) > 0;

@@ -26,7 +26,6 @@ from support.runs import REPOSITORY, RecordedRun, example
 from support.sysstats import is_carried, samples_of
 from support.twins import add_samples
 from wbscope.base.errors import EvidenceError
-from wbscope.library.engine import warnings_select
 from wbscope.perfetto.package import PACKAGE, modules
 from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.run.run import Run, open_run
@@ -75,7 +74,8 @@ class Pair:
     perfetto: PerfettoEngine
 
     def warnings(self, query: str) -> Rows:
-        return self.perfetto.table(warnings_select(query, LIBRARY.files[query].warns))[1]
+        files = (LIBRARY.files["wb_warning"], LIBRARY.files[query])
+        return [row for file in files if file.warns for row in self.perfetto.table(file.warns)[1]]
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)

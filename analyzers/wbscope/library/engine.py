@@ -20,8 +20,6 @@ __all__ = [
     "Engine",
     "Rows",
     "Script",
-    "own_warnings_select",
-    "warnings_select",
 ]
 
 # The view that holds the filters, and the one that tells what to know of the rows.
@@ -96,17 +94,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the run; once is enough."""
-
-
-def warnings_select(scope: str, own: str = "") -> str:
-    """The warnings that hold for this query, or ('*') for every number of the run.
-
-    `own` is a view of warnings for the query alone.
-    """
-    select = f"SELECT slug, message FROM {WARNINGS} WHERE scope IN ('*', {quote(scope)})"
-    return f"{select} UNION ALL {own_warnings_select(own)}" if own else select
-
-
-def own_warnings_select(view: str) -> str:
-    """The warnings of a view that has those of one query."""
-    return f"SELECT slug, message FROM {view}"

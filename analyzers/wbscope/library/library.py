@@ -277,6 +277,16 @@ def _add_warnings(files: dict[str, SqlFile]) -> None:
     selects = [view.select, *(caution.select(file.select) for file, caution in told)]
     needs = dict.fromkeys(chain(view.needs, *(file.needs for file, _ in told)))
     files[WARNINGS] = replace(view, select="\nUNION ALL\n".join(selects), needs=tuple(needs))
+    for scope in dict.fromkeys(chain.from_iterable(caution.scopes for _, caution in told)):
+        name = WARNINGS if scope == "*" else scope
+        if name not in files:
+            raise broken_library(view.path, f"@scope {scope} is no query")
+        mine = [(file, caution) for file, caution in told if scope in caution.scopes]
+        files[name] = replace(
+            files[name],
+            warns="\nUNION ALL\n".join(caution.words(file.select) for file, caution in mine),
+            warns_needs=tuple(dict.fromkeys(chain.from_iterable(file.needs for file, _ in mine))),
+        )
 
 
 def _inherit_columns(files: dict[str, SqlFile]) -> None:

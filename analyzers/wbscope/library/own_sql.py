@@ -15,7 +15,7 @@ from wbscope.base.result import Notice, Result
 from wbscope.library.contents import tables_of, texts_up_to
 from wbscope.library.database import translate
 from wbscope.library.definitions import quoted
-from wbscope.library.engine import EVENTS, WARNINGS, Rows, warnings_select
+from wbscope.library.engine import EVENTS, WARNINGS, Rows
 from wbscope.library.evidence import require_events
 from wbscope.library.functions import FUNCTIONS, TABLE_FUNCTIONS
 from wbscope.library.guard import check_one_select, reading_only, stoppable
@@ -48,13 +48,12 @@ def run_select(
     asked = [file for name in mentioned if (file := engine.library.files[name]).kind == "query"]
     for file in asked:
         require_events(file, engine.recorded, engine.shown, engine.library.profiles)
-    own = [file.warns for file in asked if file.warns]
-    of_warnings = [warnings_select("*")]
-    of_warnings += [warnings_select(file.name, file.warns) for file in asked]
+    warned = [file for file in (engine.library.files[WARNINGS], *asked) if file.warns]
+    needs = [*mentioned, *(need for file in warned for need in file.warns_needs)]
 
     def ask() -> tuple[Rows, tuple[Notice, ...]]:
-        engine.make([*mentioned, *own, WARNINGS], [*mentioned, *own])
-        found = (notice for select in of_warnings for notice in notices_of(engine.rows(select)))
+        engine.make(needs, needs)
+        found = (notice for file in warned for notice in notices_of(engine.rows(file.warns)))
         warnings = tuple(dict.fromkeys(found))
         with _reading_only(engine, text), texts_up_to(engine.connection, _MOST_STATEMENT_BYTES):
             return engine.rows(text, most_rows), warnings

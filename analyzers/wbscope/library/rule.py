@@ -91,15 +91,20 @@ class Caution:
     slug: Template
     sentence: Template
 
+    def words(self, statement: str, scope: str = "") -> str:
+        """A SELECT of slug and message, behind the scope where there is one."""
+        about = f"{self.slug.sql('w')} AS slug,\n  {self.sentence.sql('w')} AS message"
+        return f"SELECT\n  {scope}{about}\nFROM (\n{statement}\n) AS w"
+
     def select(self, statement: str) -> str:
         """The rows of wb_warning that it makes."""
-        about = f"{self.slug.sql('w')} AS slug,\n  {self.sentence.sql('w')} AS message"
         if len(self.scopes) == 1:
-            return f"SELECT\n  '{self.scopes[0]}' AS scope,\n  {about}\nFROM (\n{statement}\n) AS w"
+            return self.words(statement, f"'{self.scopes[0]}' AS scope,\n  ")
         scopes = " UNION ALL ".join(f"SELECT '{scope}' AS scope" for scope in self.scopes)
         # Scopes first: where none is asked for, the statement is not run.
-        source = f"({scopes}) AS q\nCROSS JOIN (\n{statement}\n) AS w"
-        return f"SELECT\n  q.scope,\n  {about}\nFROM {source}"
+        return self.words(statement, "q.scope,\n  ").replace(
+            "\nFROM (", f"\nFROM ({scopes}) AS q\nCROSS JOIN (", 1
+        )
 
 
 def read_caution(name: str, tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Caution:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
@@ -11,15 +10,7 @@ from itertools import chain
 from wbscope.base.errors import InputError, InternalError, QueryError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.base.span import WHOLE, Span
-from wbscope.library.engine import (
-    FINDINGS,
-    WARNINGS,
-    Engine,
-    Rows,
-    Script,
-    own_warnings_select,
-    warnings_select,
-)
+from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script
 from wbscope.library.evidence import is_recorded, require_events
 from wbscope.library.finding import Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
@@ -37,10 +28,8 @@ class Session:
         self.engine = engine
         self._library = library
         self._shown = shown
-        # The filters of the last question; all warnings, from the second question with these on.
-        self._asked: Params | None = None
-        self._warned: Rows | None = None
-        self._are_asked_for = False
+        # What holds for every number with the filters of the last question.
+        self._general: dict[Params, tuple[Notice, ...]] = {}
 
     def query(
         self,
@@ -61,22 +50,16 @@ class Session:
         require_events(file, self.engine.recorded, self._shown, self._library.profiles, instead)
         check_filters(file, params.filters())
         self.engine.use(params)
-        own = [file.warns] if file.warns else []
         if FINDINGS in file.needs:
             self.tell(params, label, part)
-        warned = self._all_warnings(params)
-        told = [] if warned is None else list(_of_scope(warned, name))
-        selects = [warnings_select(name, file.warns)]
-        needs = [*own, WARNINGS]
-        if warned is not None:
-            needs = own
-            selects = [own_warnings_select(view) for view in own]
+        every = None if params in self._general else self._library.files[WARNINGS]
+        warned = [one.warns for one in (file, every) if one and one.warns]
 
         def ask(made: str | None) -> list[Rows]:
             """The rows, which may be `made` already, then the warnings."""
-            reads = () if made else file.needs
-            texts = [made or file.select, *selects]
-            return self.engine.answer(name, [*reads, *needs], [*reads, *own], texts)
+            reads = [*(() if made else file.needs), *file.warns_needs]
+            needs = [*reads, *(every.warns_needs if every else ())]
+            return self.engine.answer(name, needs, reads, [made or file.select, *warned])
 
         if made := self.engine.answered(name):
             try:
@@ -85,7 +68,9 @@ class Session:
                 made = None
         if not made:
             rows, *answer = ask(None)
-        notices = (*told, *chain.from_iterable(map(notices_of, answer)))
+        if every:
+            self._general = {params: notices_of(answer.pop()) if every.warns else ()}
+        notices = (*self._general[params], *chain.from_iterable(map(notices_of, answer)))
         result = result_of(name, rows, notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
@@ -127,24 +112,10 @@ class Session:
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""
         self.engine.use(Params())
-        (rows,) = self.engine.answer(WARNINGS, [WARNINGS], [WARNINGS], [warnings_select("*")])
+        view = self._library.files[WARNINGS]
+        needs = view.warns_needs
+        (rows,) = self.engine.answer(WARNINGS, needs, needs, [view.warns])
         return notices_of(rows)
-
-    def _all_warnings(self, params: Params) -> Rows | None:
-        """Those of all queries; None for the first question with these filters, and if some fail.
-
-        To plan this view takes longer than most questions, to read the rows of all queries three
-        times as long as those of one.
-        """
-        if self._asked != params:
-            self._asked, self._warned, self._are_asked_for = params, None, False
-        elif not self._are_asked_for:
-            self._are_asked_for = True
-            select = f"SELECT scope, slug, message FROM {WARNINGS}"
-            # Told by the question that it is about; the others need not ask for it again.
-            with contextlib.suppress(InputError, QueryError, InternalError):
-                (self._warned,) = self.engine.answer(WARNINGS, [WARNINGS], [], [select])
-        return self._warned
 
     def script(
         self,
@@ -161,15 +132,8 @@ class Session:
 
 
 def notices_of(rows: Rows) -> tuple[Notice, ...]:
-    """The rows of `warnings_select` as warnings."""
+    """Slug and message of each row."""
     return tuple(Notice(str(slug), str(message)) for slug, message in rows[1])
-
-
-def _of_scope(rows: Rows, name: str) -> Iterable[Notice]:
-    """As the rows of `warnings_select`."""
-    for scope, slug, message in rows[1]:
-        if scope in ("*", name):
-            yield Notice(str(slug), str(message))
 
 
 def result_of(

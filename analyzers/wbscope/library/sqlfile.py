@@ -115,8 +115,9 @@ class SqlFile:
     `needs` are the objects that the statement reads. A column without @column has no type yet: a
     library takes type and description from the one that it is passed through from.
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
-    `explain` names the query whose rows say what this one's were decided on, `warns` the view whose
-    rows are warnings of this one alone. `instead` are queries that answer it from other events.
+    `explain` names the query whose rows say what this one's were decided on. `instead` are queries
+    that answer it from other events. `warns` is the SELECT of the warnings (slug, message) of a
+    query, that of wb_warning of those that hold for every number; `warns_needs` is what it reads.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
@@ -143,6 +144,7 @@ class SqlFile:
     read: str
     explain: str
     warns: str
+    warns_needs: tuple[str, ...]
     order: int
     needs: tuple[str, ...]
     filters: tuple[str, ...]
@@ -219,7 +221,7 @@ _TEXTS = (
     "source",    "source_table", "source_view", "previous", "group", "key", "notable",
 )  # fmt: skip
 _LISTS = (
-    "needs", "filters", "events", "optional", "instead", "columns", "metrics", "source_events",
+    "needs", "warns_needs", "filters", "events", "optional", "instead", "columns", "metrics", "source_events",
     "fields", "indexes", "repeats", "context", "keys", "first",
 )  # fmt: skip
 
@@ -299,7 +301,8 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         title=_text(tags, "title"),
         read=_text(tags, "read"),
         explain=_text(tags, "explain"),
-        warns=_text(tags, "warns"),
+        warns="",
+        warns_needs=(),
         order=_number(place, tags, "order"),
         needs=() if kind == "raw" else read.reads,
         filters=_words(tags, "filters"),
