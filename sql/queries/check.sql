@@ -37,7 +37,7 @@ SELECT
   c.source, c.what, c.unit, c.trace_value, c.other_value, c.residual_ratio,
   c.verdict, c.is_binding, c.why
 FROM (
-  SELECT k.* FROM wb_check AS k
+  SELECT k.* FROM _check AS k
   UNION ALL
   SELECT
     -1,
@@ -51,3 +51,740 @@ FROM (
   FROM wb_impossible AS i
 ) AS c
 ORDER BY c.place, c.what;
+
+-- @view     _check
+-- @summary  What the trace says beside what another source says of the same,
+--   and whether they agree.
+-- @grain    comparison; order place
+-- @key      place
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   writeback:bdi_dirty_ratelimit
+-- @column   place INTEGER order in the table
+-- @column   source TEXT what the trace is compared with
+-- @column   what TEXT what is compared
+-- @column   unit TEXT of both values
+-- @column   trace_value INTEGER of the trace; NULL = not recorded
+-- @column   other_value INTEGER of the source; NULL = not recorded
+-- @column   residual_ratio REAL (other - trace) / other; of the control law the
+--   share of events that disagree
+-- @column   verdict TEXT agrees, differs or not recorded
+-- @column   is_binding INTEGER 1: the trace of a whole run has to agree; 0:
+--   other writers, deleted files, direct I/O and so on can make a difference
+-- @column   why TEXT what the verdict rests on
+-- @source   wb_rule has the tolerances
+CREATE VIEW _check AS
+WITH
+  compared AS (
+    SELECT
+      c.place, c.source, c.what, c.unit, c.trace_value, c.other_value,
+      c.is_binding, c.slack,
+      -- Read before and after the trace, the files count more, never less. A
+      -- Perfetto trace has samples instead, which lie within it. How much more
+      -- is no fault where the trace tells the counter at two events only.
+      CASE c.is_state WHEN 0 THEN v.enclosed_ratio END AS more_ratio,
+      CASE c.is_within WHEN 1 THEN v.enclosed_ratio ELSE 0 END AS less_ratio,
+      CASE
+        WHEN c.is_outside = 1
+          THEN 'the counter in the trace is not between those of the files'
+      END AS differs_why,
+      'the files count far more than the trace: events are missing, or the'
+        || ' files were not read right before and after it' AS more_why,
+      'the files count less than the trace: they do not enclose it, or are of'
+        || ' another machine; of scans MGLRU counts only what it isolates'
+        AS less_why,
+      CASE
+        WHEN c.trace_value = c.other_value THEN 'equal'
+        WHEN c.what = 'swap and files'
+          THEN 'nearly all that reclaim gave away went to swap or to files'
+        WHEN c.is_within = 1
+          THEN 'the samples lie within the trace, so they may count less'
+        WHEN c.trace_value > c.other_value
+          THEN 'CPUs add up their counters once a second'
+        ELSE 'the files enclose the trace, so they may count more'
+      END AS about,
+      CASE c.is_state
+        WHEN 1
+          THEN 'too much of it was before the first global_dirty_state or after'
+            || ' the last'
+        ELSE 'there is too little of it: counters lag by as much'
+      END AS unsure_why,
+      c.unknown_why
+    FROM _check_counter AS c
+    CROSS JOIN wb_rule AS v
+    UNION ALL
+    SELECT
+      b.place, b.source, b.what,
+      'bytes',
+      b.trace_value, b.other_value, 0,
+      v.counter_lag_pages * u.page_bytes,
+      CASE b.is_more WHEN 1 THEN v.enclosed_ratio ELSE v.same_ratio END,
+      v.same_ratio, NULL, b.differs_why, b.differs_why, b.about,
+      'there is too little of it: counters lag by as much',
+      b.unknown_why
+    FROM _check_bytes AS b
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      s.place,
+      'sched_switch',
+      'throttle sleeps',
+      'ns',
+      s.pause_ns, s.slept_ns, 1, 0, v.same_ratio
+        + 1.0 * s.pauses_count * v.sleep_late_ns / nullif(s.slept_ns, 0),
+      v.same_ratio, NULL,
+      'tasks slept longer than a late timer and the wait for a CPU explain',
+      'tasks slept less than they were told: sleeps or events are missing',
+      'a sleep ends a jiffy late and waits for a CPU',
+      NULL, s.unknown_why
+    FROM _check_sleep AS s
+    CROSS JOIN wb_rule AS v
+    UNION ALL
+    SELECT
+      t.place, t.source, t.what,
+      'events',
+      t.trace_value, t.other_value, 1, 0, NULL, NULL, t.differs_why, NULL, NULL,
+      t.about, NULL, NULL
+    FROM _check_trace AS t
+  ),
+  judged AS (
+    SELECT
+      c.*,
+      CASE
+        WHEN c.unknown_why IS NOT NULL THEN NULL
+        WHEN c.differs_why IS NOT NULL THEN c.differs_why
+        WHEN c.other_value - c.trace_value
+          > c.more_ratio * c.other_value + c.slack
+          THEN c.more_why
+        WHEN c.trace_value - c.other_value
+          > c.less_ratio * c.other_value + c.slack
+          THEN c.less_why
+      END AS fault,
+      CASE
+        WHEN c.slack > 0
+          AND abs(c.other_value - c.trace_value)
+            > v.enclosed_ratio * c.other_value
+          THEN c.unsure_why
+      END AS small_why
+    FROM compared AS c
+    CROSS JOIN wb_rule AS v
+  )
+SELECT
+  j.place, j.source, j.what, j.unit, j.trace_value, j.other_value,
+  CASE
+    WHEN j.trace_value = j.other_value THEN 0.0
+    ELSE 1.0 * (j.other_value - j.trace_value) / nullif(j.other_value, 0)
+  END AS residual_ratio,
+  CASE
+    WHEN j.fault IS NOT NULL THEN 'differs'
+    WHEN coalesce(j.unknown_why, j.small_why) IS NULL THEN 'agrees'
+    ELSE 'not recorded'
+  END AS verdict,
+  j.is_binding,
+  coalesce(j.unknown_why, j.fault, j.small_why, j.about) AS why
+FROM judged AS j
+UNION ALL
+SELECT
+  19,
+  'kernel',
+  'control law',
+  'events',
+  nullif(w.replayed_count, 0),
+  CASE WHEN w.replayed_count > 0 THEN w.agreed_count END,
+  1.0 * (w.replayed_count - w.agreed_count) / nullif(w.replayed_count, 0),
+  CASE
+    WHEN w.replayed_count = 0 THEN 'not recorded'
+    WHEN w.replayed_count - w.agreed_count > v.law_ratio * w.replayed_count
+      THEN 'differs'
+    ELSE 'agrees'
+  END,
+  1,
+  CASE
+    WHEN w.events_count = 0 THEN 'no balance_dirty_pages in the trace'
+    WHEN w.replayed_count = 0 THEN w.missing_why
+    ELSE w.agreed_count || ' of ' || w.replayed_count
+      || ' rates are those of the law'
+      || coalesce('; others: ' || w.broken_why, '')
+      || CASE WHEN w.replayed_count < w.events_count
+        THEN '; ' || (w.events_count - w.replayed_count) || ' not replayed: '
+          || w.missing_why
+        ELSE ''
+      END
+  END
+FROM wb_law_total AS w
+CROSS JOIN wb_rule AS v;
+
+-- @view     _check_recorded
+-- @summary  Events that were recorded and read whole: none where only a part of
+--   the trace was read, whose sums are not those of the run.
+-- @grain    event; order event
+-- @materialize
+CREATE VIEW _check_recorded AS
+SELECT f.event
+FROM raw_event_format AS f
+LEFT JOIN raw_event_counts AS c ON c.event = f.event
+WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
+  AND NOT EXISTS (
+    SELECT 1 FROM raw_meta AS m WHERE m.key = 'partial' AND m.value = 1
+  );
+
+-- @view     _check_state
+-- @summary  The kernel's counters of dirtied and written pages, at the first
+--   and the last global_dirty_state.
+-- @grain    counter; order what
+-- @optional writeback:global_dirty_state
+-- @column   what TEXT nr_dirtied or nr_written
+-- @column   first_value INTEGER pages since boot
+-- @column   last_value INTEGER pages since boot
+-- @column   open_count INTEGER pages under writeback at the last one
+CREATE VIEW _check_state AS
+WITH
+  -- Looked up, each of its own: there can be millions.
+  ends AS (
+    SELECT
+      (SELECT min(g.seq) FROM raw_global_dirty_state AS g) AS first_seq,
+      (SELECT max(g.seq) FROM raw_global_dirty_state AS g) AS last_seq
+  )
+SELECT
+  'nr_dirtied' AS what,
+  f.nr_dirtied AS first_value,
+  l.nr_dirtied AS last_value,
+  l.nr_writeback AS open_count
+FROM ends AS e
+JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
+JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
+UNION ALL
+SELECT 'nr_written', f.nr_written, l.nr_written, l.nr_writeback
+FROM ends AS e
+JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
+JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
+
+-- @view     _check_counter
+-- @summary  What events count beside what counters gained that were read before
+--   and after the trace.
+-- @grain    counter; order place
+-- @column   place INTEGER order in the table
+-- @column   source TEXT where the counter is
+-- @column   what TEXT counter
+-- @column   unit TEXT pages, bytes or calls
+-- @column   trace_value INTEGER of the trace
+-- @column   other_value INTEGER of the files
+-- @column   slack INTEGER that much is no difference
+-- @column   is_binding INTEGER as in _check
+-- @column   is_outside INTEGER 1: the trace's values are not between those of
+--   the files
+-- @column   is_within INTEGER 1: the files were made of samples of the trace
+-- @column   is_state INTEGER 1: global_dirty_state tells the counter itself
+-- @column   unknown_why TEXT why they cannot be compared
+-- @source   mm/vmstat.c; mm/vmscan.c do_try_to_free_pages(), pageout();
+--   block/blk-core.c submit_bio()
+CREATE VIEW _check_counter AS
+WITH
+  asked(place, source, what, unit, event, events, is_binding) AS (
+    VALUES
+      (1, 'vmstat', 'nr_dirtied', 'pages',
+        'global_dirty_state', 'writeback:global_dirty_state', 1),
+      (2, 'vmstat', 'nr_written', 'pages',
+        'global_dirty_state', 'writeback:global_dirty_state', 1),
+      (3, 'vmstat', 'pgpgout', 'bytes',
+        'block_rq_complete', 'block:block_rq_complete', 0),
+      (4, 'block stat', 'write_sectors', 'bytes',
+        'block_rq_complete', 'block:block_rq_complete', 0),
+      (5, 'vmstat', 'nr_vmscan_write', 'pages',
+        'mm_vmscan_write_folio', 'vmscan:mm_vmscan_*write*', 1),
+      (6, 'vmstat', 'swap and files', 'pages',
+        'mm_vmscan_write_folio', 'vmscan:mm_vmscan_*write*', 1),
+      (7, 'vmstat', 'pgscan_kswapd', 'pages',
+        'mm_vmscan_lru_shrink_inactive',
+        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+      (8, 'vmstat', 'pgsteal_kswapd', 'pages',
+        'mm_vmscan_lru_shrink_inactive',
+        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+      -- Kernels count node, memory cgroup and proactive reclaim here or not.
+      (9, 'vmstat', 'pgscan_direct', 'pages',
+        'mm_vmscan_lru_shrink_inactive',
+        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
+      (10, 'vmstat', 'pgsteal_direct', 'pages',
+        'mm_vmscan_lru_shrink_inactive',
+        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
+      (11, 'vmstat', 'allocstall', 'calls',
+        'mm_vmscan_direct_reclaim_begin',
+        'vmscan:mm_vmscan_direct_reclaim_begin', 1)
+  ),
+  completed AS (
+    SELECT coalesce(sum(d.bytes), 0) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+  ),
+  reclaimed AS (
+    SELECT
+      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
+      t.scanned_count, t.reclaimed_count, t.file_writes_count
+    FROM reclaim_total AS t
+  ),
+  -- What zswap wrote out later is in pswpout once more.
+  swapped AS (
+    SELECT
+      sum(CASE v.name WHEN 'zswpwb' THEN -1 ELSE 1 END * v.gained_count)
+        AS pages
+    FROM wb_vmstat AS v
+    WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
+  ),
+  told AS (
+    SELECT s.what, s.last_value - s.first_value AS value
+    FROM _check_state AS s
+    UNION ALL
+    SELECT 'pgpgout', c.bytes FROM completed AS c
+    UNION ALL
+    SELECT
+      'write_sectors',
+      coalesce((SELECT sum(k.done_bytes) FROM _check_disk AS k), c.bytes)
+    FROM completed AS c
+    UNION ALL
+    SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
+    FROM reclaim_write_scale AS w
+    UNION ALL
+    -- Reclaim is read once: mmtests_vmstat says why.
+    SELECT
+      CASE k.kind WHEN 'swap and files' THEN k.kind
+        ELSE k.kind || '_' || r.reclaimer
+      END,
+      CASE k.kind
+        WHEN 'pgscan' THEN sum(r.scanned_count)
+        WHEN 'pgsteal' THEN sum(r.reclaimed_count)
+        ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
+      END
+    FROM reclaimed AS r
+    CROSS JOIN (
+      SELECT 'pgscan' AS kind
+      UNION ALL
+      SELECT 'pgsteal'
+      UNION ALL
+      SELECT 'swap and files'
+    ) AS k
+    GROUP BY 1
+    UNION ALL
+    SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin
+  ),
+  counted AS (
+    SELECT v.name AS what, v.gained_count AS value
+    FROM wb_vmstat AS v
+    WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write')
+    UNION ALL
+    SELECT v.name, v.gained_count * u.kib_bytes
+    FROM wb_vmstat AS v
+    CROSS JOIN wb_units AS u
+    WHERE v.name = 'pgpgout'
+    UNION ALL
+    SELECT 'swap and files', v.gained_count
+    FROM wb_vmstat AS v
+    WHERE v.name = 'nr_vmscan_write'
+    UNION ALL
+    -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
+    SELECT
+      'pgscan_' || r.reclaimer,
+      r.scanned_count
+        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+          ELSE 0
+        END
+    FROM reclaim_vmstat AS r
+    LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
+    UNION ALL
+    SELECT
+      'pgsteal_' || r.reclaimer,
+      r.reclaimed_count
+        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+          ELSE 0
+        END
+    FROM reclaim_vmstat AS r
+    LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
+    UNION ALL
+    SELECT 'allocstall', sum(v.gained_count)
+    FROM wb_vmstat AS v
+    WHERE v.name GLOB 'allocstall*'
+    UNION ALL
+    SELECT 'write_sectors', sum(k.written_bytes) FROM _check_disk AS k
+  ),
+  lagging AS (
+    SELECT v.counter_lag_pages
+        * coalesce(
+          (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
+        ) AS pages
+    FROM wb_rule AS v
+  ),
+  kind AS (
+    SELECT
+      EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key = 'format' AND m.value = 'perfetto'
+      ) AS is_within
+  ),
+  joined AS (
+    SELECT
+      a.place, a.source, a.what, a.unit, a.event, a.is_binding,
+      t.value AS told_value,
+      c.value AS other_value,
+      CASE a.unit
+        WHEN 'pages' THEN l.pages
+        -- Counted when submitted, and not completed yet.
+        WHEN 'bytes'
+          THEN u.page_bytes
+            * (
+              l.pages
+              + coalesce((SELECT max(o.open_count) FROM _check_state AS o), 0)
+            )
+        ELSE r.few_calls_count
+      END AS slack,
+      CASE
+        WHEN f.is_within = 0
+          AND (
+            s.first_value < v.before_value - l.pages
+            OR s.last_value > v.after_value + l.pages
+          )
+          THEN 1
+        ELSE 0
+      END AS is_outside,
+      f.is_within,
+      s.what IS NOT NULL AS is_state,
+      EXISTS (
+        SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
+      ) AS is_recorded,
+      r.enclosed_ratio,
+      a.what = 'nr_vmscan_write' AND w.basis = 'pfn' AND w.is_complete
+        AS is_folios,
+      a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
+    FROM asked AS a
+    CROSS JOIN lagging AS l
+    CROSS JOIN kind AS f
+    CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS r
+    CROSS JOIN wb_kernel AS k
+    CROSS JOIN reclaim_write_scale AS w
+    LEFT JOIN told AS t ON t.what = a.what
+    LEFT JOIN counted AS c ON c.what = a.what
+    LEFT JOIN _check_state AS s ON s.what = a.what
+    LEFT JOIN wb_vmstat AS v ON v.name = a.what
+  )
+SELECT
+  j.place, j.source, j.what, j.unit,
+  CASE WHEN j.is_recorded = 1 THEN j.told_value END AS trace_value,
+  j.other_value, j.slack, j.is_binding, j.is_outside, j.is_within, j.is_state,
+  CASE
+    WHEN j.is_recorded = 0 THEN 'the trace has not all of ' || j.event
+    WHEN j.told_value IS NULL THEN 'the trace does not tell it'
+    WHEN j.other_value IS NULL AND j.source = 'vmstat'
+      THEN 'no vmstat.before and vmstat.after with this counter'
+    WHEN j.other_value IS NULL THEN 'no block.before and block.after'
+    WHEN j.is_silent AND j.told_value = 0 AND j.other_value > 0
+      THEN 'up to 6.6 MGLRU scans without events'
+    WHEN j.is_folios
+      AND j.other_value - j.told_value
+        > j.enclosed_ratio * j.other_value + j.slack
+      THEN 'an event does not tell how large its folio was'
+  END AS unknown_why
+FROM joined AS j;
+
+-- @view     _check_bytes
+-- @summary  Bytes that were dirtied or written, by the trace and by others.
+-- @grain    source; order place
+-- @column   place INTEGER order in the table
+-- @column   source TEXT what the trace is compared with
+-- @column   what TEXT what is compared
+-- @column   trace_value INTEGER bytes
+-- @column   other_value INTEGER bytes
+-- @column   is_more INTEGER 1: the other one has more, as a rule
+-- @column   unknown_why TEXT why they cannot be compared
+-- @column   differs_why TEXT what can make a difference
+-- @column   about TEXT why they should be equal
+-- @source   mm/page-writeback.c folio_account_dirtied(),
+--   __folio_end_writeback()
+CREATE VIEW _check_bytes AS
+WITH
+  gained AS (
+    SELECT
+      max(
+        CASE s.what WHEN 'nr_dirtied' THEN s.last_value - s.first_value END
+      ) * u.page_bytes AS dirtied,
+      max(
+        CASE s.what WHEN 'nr_written' THEN s.last_value - s.first_value END
+      ) * u.page_bytes AS written
+    FROM _check_state AS s
+    CROSS JOIN wb_units AS u
+    WHERE EXISTS (
+      SELECT 1
+      FROM _check_recorded AS r
+      WHERE r.event = 'writeback:global_dirty_state'
+    )
+    GROUP BY u.page_bytes
+  ),
+  state AS (
+    SELECT max(g.dirtied) AS dirtied, max(g.written) AS written
+    FROM gained AS g
+  ),
+  fio_job AS (
+    SELECT
+      sum(
+        CASE WHEN f.path GLOB '$.jobs*.write."io_bytes"'
+          THEN CAST(f.value AS INTEGER)
+        END
+      ) AS bytes,
+      max(
+        f.path GLOB '*options".direct' AND CAST(f.value AS INTEGER) = 1
+      ) AS is_direct
+    FROM raw_fio AS f
+  ),
+  call AS (
+    SELECT x.ret FROM raw_sys_exit_write AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_pwrite64 AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_writev AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_pwritev AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_pwritev2 AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_copy_file_range AS x
+    UNION ALL
+    SELECT x.ret FROM raw_sys_exit_sendfile64 AS x
+  ),
+  source AS (
+    SELECT
+      12 AS place,
+      'fio.json' AS source,
+      'dirtied bytes' AS what,
+      s.dirtied AS trace_value,
+      f.bytes AS other_value,
+      0 AS is_more,
+      CASE
+        WHEN f.bytes IS NULL THEN 'no fio.json with bytes written'
+        WHEN f.is_direct = 1 THEN 'direct I/O dirties no pages'
+      END AS unknown_why,
+      'other writers, or fio wrote pages anew that were dirty' AS differs_why,
+      'each page that fio writes is dirtied once' AS about
+    FROM fio_job AS f
+    CROSS JOIN state AS s
+    UNION ALL
+    SELECT
+      13, 'ls-files', 'dirtied bytes', s.dirtied,
+      (SELECT sum(f.bytes) FROM raw_listed_file AS f), 0,
+      CASE
+        WHEN NOT EXISTS (SELECT 1 FROM raw_listed_file) THEN 'no ls-files'
+      END,
+      'files of before the run, deleted or written twice, or other writers',
+      'each page of a new file is dirtied once'
+    FROM state AS s
+    UNION ALL
+    SELECT
+      14, 'system calls', 'dirtied bytes', s.dirtied,
+      (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
+      CASE
+        WHEN NOT EXISTS (
+          SELECT 1
+          FROM _check_recorded AS r
+          WHERE r.event = 'syscalls:sys_exit_write'
+        )
+          THEN 'the trace has not all of sys_exit_write'
+      END,
+      'calls write to pipes, to memory and directly, too;'
+        || ' mmap and io_uring need none',
+      'what write() returns becomes dirty pages'
+    FROM state AS s
+    UNION ALL
+    SELECT
+      15, 'block events', 'written bytes', s.written,
+      (SELECT sum(d.bytes) FROM wb_block_done AS d WHERE d.op = 'write'), 1,
+      CASE
+        WHEN NOT EXISTS (
+          SELECT 1
+          FROM _check_recorded AS r
+          WHERE r.event = 'block:block_rq_complete'
+        )
+          THEN 'the trace has not all of block_rq_complete'
+      END,
+      CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
+        THEN 'writes failed, and the counters count them as written'
+        ELSE 'counters told for a part of the time, journals, direct I/O, RAID,'
+          || ' zram'
+      END,
+      'pages whose writeback ended are on a device; journals come on top'
+    FROM state AS s
+  )
+SELECT
+  s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
+  CASE
+    WHEN s.unknown_why IS NOT NULL THEN s.unknown_why
+    WHEN s.trace_value IS NULL
+      THEN 'the trace has not all of global_dirty_state'
+    WHEN s.other_value IS NULL THEN 'none of them wrote'
+  END AS unknown_why,
+  s.differs_why, s.about
+FROM source AS s;
+
+-- @view     _check_sleep
+-- @summary  Pauses that tasks were told, and how long they slept then.
+-- @grain    one row
+-- @optional writeback:balance_dirty_pages, sched:sched_switch
+-- @column   place INTEGER order in the table
+-- @column   pauses_count INTEGER pauses
+-- @column   pause_ns INTEGER their sum; NULL = not recorded
+-- @column   slept_ns INTEGER sum of the first sleep in state D after each
+-- @column   unknown_why TEXT why they cannot be compared
+-- @source   mm/page-writeback.c balance_dirty_pages(): sleeps are
+--   TASK_KILLABLE, which is state D
+CREATE VIEW _check_sleep AS
+WITH
+  steps AS (
+    SELECT r.tid, r.seq, r.ts, r.pause, NULL AS slept_ns
+    FROM raw_balance_dirty_pages AS r
+    WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
+    UNION ALL
+    SELECT s.tid, s.seq, s.ts, NULL, s.end_ts - s.ts
+    FROM wb_blocked AS s
+  ),
+  followed AS (
+    SELECT
+      s.pause, s.ts,
+      lead(s.ts) OVER task AS next_ts,
+      lead(s.slept_ns) OVER task AS next_slept_ns
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  ),
+  summed AS (
+    SELECT
+      count(*) AS pauses_count,
+      sum(f.pause) * u.ms_ns AS pause_ns,
+      coalesce(
+        sum(
+          CASE WHEN f.next_ts - f.ts <= v.run_slack_ns THEN f.next_slept_ns END
+        ),
+        0
+      ) AS slept_ns
+    FROM followed AS f
+    CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
+    WHERE f.pause > 0
+    GROUP BY u.ms_ns
+  )
+SELECT
+  16 AS place,
+  s.pauses_count,
+  CASE WHEN r.events_count = 2 THEN s.pause_ns END AS pause_ns,
+  CASE WHEN r.events_count = 2 THEN s.slept_ns END AS slept_ns,
+  CASE
+    WHEN r.events_count < 2
+      THEN 'the trace has not all of balance_dirty_pages and sched_switch'
+    WHEN s.pause_ns IS NULL THEN 'no task was told to pause'
+  END AS unknown_why
+FROM (
+  SELECT count(*) AS events_count
+  FROM _check_recorded AS e
+  WHERE e.event IN ('writeback:balance_dirty_pages', 'sched:sched_switch')
+) AS r
+LEFT JOIN summed AS s ON 1;
+
+-- @view     _check_trace
+-- @summary  Whether the trace is whole.
+-- @grain    what; order place
+-- @column   place INTEGER order in the table
+-- @column   source TEXT who tells
+-- @column   what TEXT lost events or damage
+-- @column   trace_value INTEGER events in the trace
+-- @column   other_value INTEGER events that should be there; NULL = not known
+-- @column   differs_why TEXT what is missing; NULL = nothing
+-- @column   about TEXT why it is whole
+CREATE VIEW _check_trace AS
+WITH
+  held AS (
+    SELECT coalesce(sum(c.count), 0) AS events_count
+    FROM raw_event_counts AS c
+  ),
+  -- Places and counts, of the ring buffer and of text read from it.
+  lost AS (
+    SELECT
+      (SELECT count(*) FROM raw_lost_events) AS places_count,
+      (
+        SELECT count(*) FROM raw_lost_events AS l WHERE l.count IS NULL
+      ) AS unknown_count,
+      (SELECT coalesce(sum(l.count), 0) FROM raw_lost_events AS l)
+        + coalesce(max(i.value), 0) AS lost_count
+    FROM (SELECT 1 AS one) AS o
+    LEFT JOIN raw_ingest_stats AS i ON i.name = 'text_overwritten'
+  ),
+  damage AS (
+    SELECT
+      (
+        SELECT 'the trace is damaged and was read only in part'
+        FROM raw_meta AS m
+        WHERE m.key = 'damaged' AND m.value = 1
+      ) AS damaged,
+      (
+        SELECT 'the recording ended before its time (' || m.value || ')'
+        FROM raw_meta AS m
+        WHERE m.key = 'record_ended' AND m.value <> 'complete'
+      ) AS cut_short,
+      (
+        SELECT min(i.name) || ' is not 0: data of the trace is missing'
+        FROM wb_unread AS i
+        WHERE i.name <> 'text_overwritten'
+      ) AS not_read
+  )
+SELECT
+  17 AS place,
+  'ring buffer' AS source,
+  'lost events' AS what,
+  h.events_count AS trace_value,
+  CASE WHEN l.unknown_count = 0 THEN h.events_count + l.lost_count END
+    AS other_value,
+  CASE
+    WHEN l.unknown_count > 0
+      THEN 'the ring buffer overran, and how many events are lost is not known'
+    WHEN l.lost_count > 0 THEN 'events were overwritten before they were read'
+    WHEN l.places_count > 0 THEN 'the ring buffer overran'
+  END AS differs_why,
+  'no event was overwritten' AS about
+FROM held AS h
+CROSS JOIN lost AS l
+UNION ALL
+SELECT
+  18,
+  'trace file',
+  'damage',
+  h.events_count,
+  CASE WHEN coalesce(d.damaged, d.cut_short, d.not_read) IS NULL
+    THEN h.events_count
+  END,
+  coalesce(d.damaged, d.cut_short, d.not_read),
+  'read to its end'
+FROM held AS h
+CROSS JOIN damage AS d;
+
+-- @view     _check_disk
+-- @summary  What disks wrote by their counters, and by their requests: of disks
+--   that have requests and are in the files of before and after the trace. Bios
+--   of zram, pmem, device mapper and md are none.
+-- @grain    disk; order disk
+-- @optional block:block_rq_complete
+-- @column   written_bytes INTEGER by its counters
+-- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
+--   devices
+CREATE VIEW _check_disk AS
+WITH
+  done AS (
+    SELECT
+      d.device,
+      sum(CASE d.op WHEN 'write' THEN d.bytes ELSE 0 END) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.device IN (SELECT g.device FROM wb_disk_gained AS g)
+    GROUP BY d.device
+  )
+SELECT g.disk, g.written_bytes, d.bytes AS done_bytes
+FROM wb_disk_gained AS g
+LEFT JOIN done AS d ON d.device = g.device
+WHERE d.device IS NOT NULL
+  OR (
+    g.device IS NULL
+    AND g.disk NOT GLOB 'dm-*'
+    AND g.disk NOT GLOB 'md[0-9]*'
+  );

@@ -57,7 +57,6 @@ FROM raw_dirty_throttle_bandwidth AS t
 CROSS JOIN wb_units AS v;
 
 -- @view     wb_disk_rate
--- @shared
 -- @summary  How fast each device writes while it has something to write. What
 --   lies on disks (wb_stack) writes as fast as they do, whoever else is on
 --   them, but where it is slow itself (dm-crypt), what it counts goes first.

@@ -212,36 +212,6 @@ SELECT
 FROM raw_block_rq_complete AS c
 CROSS JOIN wb_units AS u;
 
--- @view     wb_disk_counted
--- @shared
--- @summary  What disks wrote by their counters, and by their requests: of disks
---   that have requests and are in the files of before and after the trace. Bios
---   of zram, pmem, device mapper and md are none.
--- @grain    disk; order disk
--- @optional block:block_rq_complete
--- @column   written_bytes INTEGER by its counters
--- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
---   devices
-CREATE VIEW wb_disk_counted AS
-WITH
-  done AS (
-    SELECT
-      d.device,
-      sum(CASE d.op WHEN 'write' THEN d.bytes ELSE 0 END) AS bytes
-    FROM wb_block_done AS d
-    WHERE d.device IN (SELECT g.device FROM wb_disk_gained AS g)
-    GROUP BY d.device
-  )
-SELECT g.disk, g.written_bytes, d.bytes AS done_bytes
-FROM wb_disk_gained AS g
-LEFT JOIN done AS d ON d.device = g.device
-WHERE d.device IS NOT NULL
-  OR (
-    g.device IS NULL
-    AND g.disk NOT GLOB 'dm-*'
-    AND g.disk NOT GLOB 'md[0-9]*'
-  );
-
 -- @view     wb_wait_request
 -- @shared
 -- @summary  Block requests with the task that submitted them and the time that

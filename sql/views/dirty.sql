@@ -412,7 +412,6 @@ SELECT min(e.first_seq) AS first_seq, max(e.after_seq) AS after_seq
 FROM _dirty_edge AS e;
 
 -- @view     wb_dirty_extent
--- @shared
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
 --   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row

@@ -32,7 +32,6 @@ FROM _loss_call AS c
 ORDER BY c.call_seq, c.finding;
 
 -- @view     wb_loss_total
--- @shared
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
 --   about a device are apart by device, those about a cgroup by cgroup.
 -- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
@@ -222,7 +221,7 @@ WITH
       max(l.ts + l.dur) AS last_ts
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_device_pace AS k ON k.bdi = l.bdi
+    LEFT JOIN _device_pace AS k ON k.bdi = l.bdi
     WHERE l.finding IS NOT 'flusher_waits_journal'
       AND in_time!(l.ts, b)
     GROUP BY l.task_id, l.bdi
@@ -368,7 +367,7 @@ WITH
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       -- The same kworker may be the one of a loop device, which calls fsync.
-      s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM wb_flusher AS w)
+      s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM _flusher AS w)
         AS is_flusher,
       s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
     FROM wb_stall AS s
@@ -376,7 +375,7 @@ WITH
     WHERE s.dur > 0
       -- Of its pauses recorder_writes tells.
       AND (
-        s.tid NOT IN (SELECT r.tid FROM wb_recorder_task AS r)
+        s.tid NOT IN (SELECT r.tid FROM _recorder_task AS r)
         OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
       )
   ),
@@ -654,7 +653,122 @@ FROM (
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN shown AS s ON s.bdi = p.bdi
-LEFT JOIN wb_device_pace AS k ON k.bdi = p.bdi
+LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
 LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
 LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
+
+-- @view     _flusher
+-- @summary  Threads that write dirty pages back. Where the events of that work
+--   were not recorded, any kworker may, but for those of the block layer, whose
+--   names end in H.
+-- @grain    thread; order tid
+-- @optional writeback:writeback_start, writeback:writeback_written,
+--   writeback:writeback_exec
+-- @column   tid INTEGER kworker
+-- @source   fs/fs-writeback.c wb_workfn(); block/blk-core.c kblockd is
+--   WQ_HIGHPRI; kernel/workqueue.c format_worker_id()
+-- @materialize
+CREATE VIEW _flusher AS
+WITH
+  works AS (
+    SELECT s.tid FROM raw_writeback_start AS s
+    UNION
+    SELECT w.tid FROM raw_writeback_written AS w
+    UNION
+    SELECT e.tid FROM raw_writeback_exec AS e
+  )
+SELECT k.tid
+FROM raw_task AS k
+WHERE k.comm GLOB 'kworker/*'
+  AND (
+    k.tid IN (SELECT w.tid FROM works AS w)
+    OR (NOT EXISTS (SELECT 1 FROM works) AND k.comm NOT GLOB 'kworker/*:*H*')
+  );
+
+-- @view     _device_pace
+-- @summary  Whether the device of throttled tasks gave what it can, where its
+--   requests do not tell: by the samples of its counters, or of the busiest
+--   disk below it, and by what the kernel estimates that it writes.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
+-- @column   bdi TEXT backing device
+-- @column   busy_ratio REAL of the time between samples, with a request; NULL =
+--   no samples
+-- @column   pace_ratio REAL what its throttled tasks dirtied, over the mean of
+--   the kernel's estimate (avg_write_bw); NULL = one is not recorded, or for
+--   less than a second
+-- @source   mm/page-writeback.c wb_update_write_bandwidth()
+-- @materialize
+CREATE VIEW _device_pace AS
+WITH
+  sampled AS (
+    SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
+    FROM wb_block_sample AS s
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device
+  ),
+  busy AS (
+    SELECT o.bdi, max(o.ratio) AS ratio
+    FROM (
+      SELECT s.device AS bdi, s.ratio FROM sampled AS s
+      UNION ALL
+      SELECT k.bdi, s.ratio
+      FROM wb_stack AS k
+      JOIN sampled AS s ON s.device = k.disk
+    ) AS o
+    GROUP BY o.bdi
+  ),
+  estimated AS (
+    SELECT b.bdi, avg(b.avg_write_bw_bytes_per_s) AS bytes_per_s
+    FROM wb_bandwidth AS b
+    -- Where requests tell, all events need not be read.
+    WHERE b.bdi NOT IN (
+      SELECT o.device FROM wb_busy AS o WHERE o.resource = 'device'
+    )
+    GROUP BY b.bdi
+  ),
+  dirtied AS (
+    SELECT
+      r.bdi,
+      -- Later events of a call have the pages of the first once more.
+      1.0 * sum(CASE WHEN r.paused > 0 THEN 0 ELSE r.dirtied END)
+        * u.page_bytes * u.second_ns / (max(r.ts) - min(r.ts)) AS bytes_per_s
+    FROM estimated AS e
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.bdi = e.bdi
+    GROUP BY r.bdi, u.page_bytes, u.second_ns
+    HAVING max(r.ts) - min(r.ts) >= u.second_ns
+  )
+SELECT
+  n.bdi,
+  b.ratio AS busy_ratio,
+  d.bytes_per_s / nullif(e.bytes_per_s, 0) AS pace_ratio
+FROM (
+  SELECT b.bdi FROM busy AS b
+  UNION
+  SELECT e.bdi FROM estimated AS e
+) AS n
+LEFT JOIN busy AS b ON b.bdi = n.bdi
+LEFT JOIN estimated AS e ON e.bdi = n.bdi
+LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
+
+-- @view     _recorder_task
+-- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
+--   without the file recorder_tasks have no rows.
+-- @grain    thread; order tid
+-- @column   tid INTEGER thread
+-- @source   docs/record.md
+-- @materialize
+CREATE VIEW _recorder_task AS
+WITH
+  listed AS MATERIALIZED (
+    SELECT ' ' || replace(f.text, char(10), ' ') || ' ' AS tids
+    FROM raw_text_file AS f
+    WHERE f.name = 'recorder_tasks'
+  )
+SELECT DISTINCT k.tid
+FROM listed AS l
+CROSS JOIN raw_task AS k
+WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;

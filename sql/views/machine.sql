@@ -3,7 +3,6 @@
 -- these files the views have no rows.
 
 -- @view     wb_device
--- @shared
 -- @summary  What backing devices are called: name and first mount point. A disk
 --   with several mounted partitions has its own name.
 -- @grain    backing device; order bdi

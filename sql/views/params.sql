@@ -27,7 +27,6 @@ SELECT
   NULL AS cgroup_ino;
 
 -- @view     wb_units
--- @shared
 -- @summary  What the kernel's units are worth; every conversion reads it.
 -- @grain    one row
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
@@ -136,7 +135,6 @@ SELECT
 FROM told AS t;
 
 -- @view     wb_rule
--- @shared
 -- @summary  The thresholds that this library decides by, each with its reason;
 --   there are no others. What the kernel decides by stands where it is used.
 -- @grain    one row

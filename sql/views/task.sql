@@ -338,26 +338,6 @@ SELECT
   t.comm
 FROM wb_task AS t;
 
--- @view     wb_recorder_task
--- @shared
--- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
---   without the file recorder_tasks have no rows.
--- @grain    thread; order tid
--- @column   tid INTEGER thread
--- @source   docs/record.md
--- @materialize
-CREATE VIEW wb_recorder_task AS
-WITH
-  listed AS MATERIALIZED (
-    SELECT ' ' || replace(f.text, char(10), ' ') || ' ' AS tids
-    FROM raw_text_file AS f
-    WHERE f.name = 'recorder_tasks'
-  )
-SELECT DISTINCT k.tid
-FROM listed AS l
-CROSS JOIN raw_task AS k
-WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
-
 -- @view     wb_rt_task
 -- @shared
 -- @summary  Tasks that ran with real-time or deadline priority: the kernel

@@ -34,7 +34,6 @@ FROM (
 ) AS m;
 
 -- @view     wb_bounds
--- @shared
 -- @summary  Where the trace begins and ends, and the part that is asked for.
 -- @grain    one row
 -- @column   start_ts INTEGER first time of interest

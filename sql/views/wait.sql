@@ -237,7 +237,7 @@ WITH
     SELECT
       v.seq, v.ts, v.end_ts, v.tid, 'server', 2, v.what, 'events', v.cut,
       v.device, v.seq, NULL, v.ts
-    FROM wb_server_wait AS v
+    FROM _server_wait AS v
     UNION ALL
     SELECT
       o.seq, o.ts, o.end_ts, o.tid,
@@ -550,7 +550,7 @@ WITH
     FROM raw_ext4_sync_file_exit AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device
-    FROM wb_server_step AS e
+    FROM _server_step AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'fsync', 0, NULL
     FROM raw_sys_enter_fsync AS e
@@ -632,3 +632,63 @@ CROSS JOIN lost AS l
 -- ext4 and XFS name a partition.
 LEFT JOIN wb_partition AS n ON n.partition = p.device
 WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;
+
+-- @view     _server_wait
+-- @summary  Requests to the server of FUSE that the task which sent them waits
+--   for: not RELEASE, nor those of kworkers, nor what the server itself puts
+--   where it reads, which others had queued.
+-- @grain    request; order seq
+-- @optional fuse:fuse_request_send, fuse:fuse_request_end
+-- @column   seq INTEGER of fuse_request_send
+-- @column   end_ts INTEGER ns, answered, or the trace's end
+-- @column   what TEXT fuse, and the kind of request
+-- @column   cut TEXT end: no answer in the trace; NULL = whole
+-- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
+CREATE VIEW _server_wait AS
+SELECT
+  v.seq, v.ts,
+  v.until_ts AS end_ts,
+  v.tid,
+  'fuse ' || v.op AS what,
+  v.device,
+  CASE WHEN v.end_ts IS NULL THEN 'end' END AS cut
+FROM wb_server_request AS v
+LEFT JOIN wb_task AS t ON task_of!(t, v)
+WHERE v.protocol = 'fuse'
+  AND v.op NOT IN ('RELEASE', 'INIT')
+  AND v.tid NOT IN (
+    SELECT a.answer_tid
+    FROM wb_server_request AS a
+    WHERE a.protocol = 'fuse' AND a.answer_tid IS NOT NULL
+  )
+  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+  AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events));
+
+-- @view     _server_step
+-- @summary  Begin and end of what a task does with a file on NFS until it is on
+--   the server: fsync, and writing all of it at close().
+-- @grain    event; order seq
+-- @optional nfs:nfs_fsync_enter, nfs:nfs_writeback_inode_enter
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns
+-- @column   tid INTEGER thread
+-- @column   what TEXT nfs_fsync or nfs_wb_all
+-- @column   is_end INTEGER 1: the end
+-- @column   device TEXT name of the bdi
+-- @source   fs/nfs/nfstrace.h; fs/nfs/write.c nfs_wb_all()
+CREATE VIEW _server_step AS
+SELECT
+  e.seq, e.ts, e.tid,
+  'nfs_fsync' AS what,
+  0 AS is_end,
+  device!(e) AS device
+FROM raw_nfs_fsync_enter AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_fsync', 1, device!(e)
+FROM raw_nfs_fsync_exit AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 0, device!(e)
+FROM raw_nfs_writeback_inode_enter AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, device!(e)
+FROM raw_nfs_writeback_inode_exit AS e;
