@@ -127,98 +127,6 @@ WITH
     CROSS JOIN summed AS e
     CROSS JOIN wb_rule AS v
   ),
-  asleep AS (
-    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
-    FROM wb_asleep AS a
-    CROSS JOIN wb_rule AS v
-    WHERE a.asleep_ratio > v.held_least_ratio
-      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
-      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
-    ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
-    LIMIT 1
-  ),
-  still AS (
-    SELECT s.what
-    FROM _standstill AS s
-    ORDER BY s.kind
-    LIMIT 1
-  ),
-  pressed AS (
-    SELECT
-      p.resource,
-      sum(p.some_ns) AS some_ns,
-      1.0 * sum(p.some_ns) / sum(p.dur_ns) AS ratio
-    FROM wb_pressure_sample AS p
-    GROUP BY p.resource
-  ),
-  pressure AS (
-    SELECT
-      CASE p.resource WHEN 'io' THEN 'I/O' ELSE p.resource END AS resource,
-      p.some_ns
-    FROM pressed AS p
-    CROSS JOIN wb_rule AS v
-    WHERE p.resource <> 'cpu' AND p.ratio >= v.held_least_ratio
-    ORDER BY p.some_ns DESC
-    LIMIT 1
-  ),
-  busy AS (
-    SELECT d.device, max(d.ratio) AS ratio
-    FROM (
-      SELECT
-        coalesce(s.device, s.disk) AS device,
-        1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
-      FROM wb_block_sample AS s
-      GROUP BY s.disk
-    ) AS d
-    CROSS JOIN wb_rule AS v
-    WHERE d.ratio >= v.busy_ratio
-  ),
-  told AS (
-    SELECT
-      max(CASE m.key WHEN 'format' THEN m.value GLOB '* text' END) AS is_text,
-      max(CASE m.key WHEN 'loaded_count' THEN m.value END) AS records_count,
-      max(CASE m.key WHEN 'elided_lines_count' THEN m.value END)
-        AS elided_count,
-      max(CASE m.key WHEN 'record_ended' THEN m.value END) AS ended
-    FROM raw_meta AS m
-  ),
-  doubt AS (
-    SELECT
-      a.tid,
-      coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS task,
-      a.bdi, a.asleep_ratio, a.life_ns,
-      s.what AS stuck,
-      CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
-      CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
-        THEN d.device
-      END AS disk,
-      (
-        SELECT 'CPU' FROM pressed AS c
-        WHERE c.resource = 'cpu' AND c.ratio >= v.most_ratio
-      ) AS cpu,
-      CASE
-        WHEN t.elided_count > 0 THEN 'lines were left out of the text ('
-          || t.elided_count || CASE t.elided_count WHEN 1 THEN ' mark)'
-            ELSE ' marks)' END
-        WHEN t.ended IS NULL AND t.is_text = 1
-          AND t.records_count < v.excerpt_least_count
-          THEN 'a text of ' || t.records_count || CASE t.records_count
-            WHEN 1 THEN ' record may be' ELSE ' records may be' END
-            || ' an excerpt'
-        WHEN t.ended IS NULL AND o.last_ts - o.first_ts < v.excerpt_least_ns
-          THEN 'the trace is shorter than 2 s'
-        WHEN EXISTS (SELECT 1 FROM raw_lost_events) THEN 'events were lost'
-      END AS excerpt,
-      w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed) AS is_unseen
-    FROM wb_trace AS o
-    CROSS JOIN wb_watched AS w
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN told AS t
-    LEFT JOIN asleep AS a ON 1 = 1
-    LEFT JOIN still AS s ON 1 = 1
-    LEFT JOIN pressure AS p ON 1 = 1
-    LEFT JOIN busy AS d ON d.ratio IS NOT NULL
-  ),
   length AS (
     SELECT b.asked_ns < v.long_call_ns AS is_short
     FROM wb_bounds AS b
@@ -236,7 +144,7 @@ WITH
         WHEN d.is_unseen THEN 'unseen'
       END AS doubt
     FROM known AS k
-    CROSS JOIN doubt AS d
+    CROSS JOIN _doubt AS d
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
@@ -337,3 +245,99 @@ SELECT
   max(d.dur)
 FROM wb_dirty_still AS d
 HAVING count(*) > 0;
+
+-- @view     _doubt
+-- @summary  What speaks against an all-clear.
+-- @grain    one row
+CREATE VIEW _doubt AS
+WITH
+  asleep AS (
+    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
+    FROM wb_asleep AS a
+    CROSS JOIN wb_rule AS v
+    WHERE a.asleep_ratio > v.held_least_ratio
+      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
+    ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
+    LIMIT 1
+  ),
+  still AS (
+    SELECT s.what
+    FROM _standstill AS s
+    ORDER BY s.kind
+    LIMIT 1
+  ),
+  pressed AS (
+    SELECT
+      p.resource,
+      sum(p.some_ns) AS some_ns,
+      1.0 * sum(p.some_ns) / sum(p.dur_ns) AS ratio
+    FROM wb_pressure_sample AS p
+    GROUP BY p.resource
+  ),
+  pressure AS (
+    SELECT
+      CASE p.resource WHEN 'io' THEN 'I/O' ELSE p.resource END AS resource,
+      p.some_ns
+    FROM pressed AS p
+    CROSS JOIN wb_rule AS v
+    WHERE p.resource <> 'cpu' AND p.ratio >= v.held_least_ratio
+    ORDER BY p.some_ns DESC
+    LIMIT 1
+  ),
+  busy AS (
+    SELECT d.device, max(d.ratio) AS ratio
+    FROM (
+      SELECT
+        coalesce(s.device, s.disk) AS device,
+        1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
+      FROM wb_block_sample AS s
+      GROUP BY s.disk
+    ) AS d
+    CROSS JOIN wb_rule AS v
+    WHERE d.ratio >= v.busy_ratio
+  ),
+  told AS (
+    SELECT
+      max(CASE m.key WHEN 'format' THEN m.value GLOB '* text' END) AS is_text,
+      max(CASE m.key WHEN 'loaded_count' THEN m.value END) AS records_count,
+      max(CASE m.key WHEN 'elided_lines_count' THEN m.value END)
+        AS elided_count,
+      max(CASE m.key WHEN 'record_ended' THEN m.value END) AS ended
+    FROM raw_meta AS m
+  )
+SELECT
+  a.tid,
+  coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS task,
+  a.bdi, a.asleep_ratio, a.life_ns,
+  s.what AS stuck,
+  CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
+  CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
+    THEN d.device
+  END AS disk,
+  (
+    SELECT 'CPU' FROM pressed AS c
+    WHERE c.resource = 'cpu' AND c.ratio >= v.most_ratio
+  ) AS cpu,
+  CASE
+    WHEN t.elided_count > 0 THEN 'lines were left out of the text ('
+      || t.elided_count || CASE t.elided_count WHEN 1 THEN ' mark)'
+        ELSE ' marks)' END
+    WHEN t.ended IS NULL AND t.is_text = 1
+      AND t.records_count < v.excerpt_least_count
+      THEN 'a text of ' || t.records_count || CASE t.records_count
+        WHEN 1 THEN ' record may be' ELSE ' records may be' END
+        || ' an excerpt'
+    WHEN t.ended IS NULL AND o.last_ts - o.first_ts < v.excerpt_least_ns
+      THEN 'the trace is shorter than 2 s'
+    WHEN EXISTS (SELECT 1 FROM raw_lost_events) THEN 'events were lost'
+  END AS excerpt,
+  w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed) AS is_unseen
+FROM wb_trace AS o
+CROSS JOIN wb_watched AS w
+CROSS JOIN wb_rule AS v
+CROSS JOIN told AS t
+LEFT JOIN asleep AS a ON 1 = 1
+LEFT JOIN still AS s ON 1 = 1
+LEFT JOIN pressure AS p ON 1 = 1
+LEFT JOIN busy AS d ON d.ratio IS NOT NULL;

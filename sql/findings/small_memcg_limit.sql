@@ -77,24 +77,6 @@
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
 WITH
-  burst AS (
-    SELECT
-      d.cgroup_ino,
-      sum(d.estimate_bytes) AS bytes,
-      max(d.basis = 'bound') AS is_bound
-    FROM wb_task_dirtied AS d
-    GROUP BY d.cgroup_ino
-  ),
-  -- Free run ends at the mean of both thresholds. Settings in bytes are made a
-  -- share of what the machine can dirty, which nothing tells.
-  told AS (
-    SELECT
-      e.cgroup_ino,
-      avg(0.5 * (e.thresh + e.bg_thresh) / nullif(e.avail, 0)) AS free_ratio
-    FROM raw_wb_domain_dirty_state AS e
-    WHERE e.cgroup_ino > 1
-    GROUP BY e.cgroup_ino
-  ),
   widest AS (
     SELECT m.cgroup_ino, max(m.dirty_max_bytes) AS bytes
     FROM wb_domain_sum AS m
@@ -107,68 +89,6 @@ WITH
     FROM raw_cgroup AS c
     WHERE c.cgroup_ino > 1
     HAVING count(DISTINCT c.cgroup_ino) = 1
-  ),
-  throttled AS (
-    SELECT l.bdi, l.cgroup_ino, sum(l.dur) AS dur
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.finding = 'small_memcg_limit'
-      AND l.kind = 'throttle'
-      AND in_time!(l.ts, b)
-    GROUP BY l.bdi, l.cgroup_ino
-  ),
-  -- A file that says max has no number. memory.current has one always.
-  limited AS (
-    SELECT
-      c.cgroup_ino,
-      min(c.memory_high_bytes) AS high_bytes,
-      min(c.memory_max_bytes) AS max_bytes,
-      max(c.memory_bytes - c.file_bytes) AS other_bytes
-    FROM wb_cgroup_sample AS c
-    WHERE c.memory_bytes IS NOT NULL
-    GROUP BY c.cgroup_ino
-  ),
-  sized AS (
-    SELECT
-      t.*,
-      h.dur >= v.loss_least_ns AS is_throttled,
-      coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
-        AS share_ratio,
-      CASE WHEN b.is_bound = 0 AND h.dur >= v.loss_least_ns THEN
-        s.round_bytes
-        * (
-          1 + CAST(
-            (
-              b.bytes / coalesce(
-                f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
-              ) + coalesce(max(k.other_bytes, 0), 0)
-            ) / s.round_bytes AS INTEGER
-          )
-        )
-      END AS roomy_bytes,
-      k.other_bytes IS NOT NULL AS is_whole,
-      s.memory_bytes, k.high_bytes, k.max_bytes,
-      CASE
-        WHEN k.cgroup_ino IS NULL
-          THEN 'memory.high or memory.max, if one is set: that was not recorded'
-        WHEN k.high_bytes IS NULL AND k.max_bytes IS NULL
-          THEN 'the limit is that of a folder above it'
-        WHEN k.max_bytes IS NULL OR k.high_bytes < k.max_bytes
-          THEN 'memory.high'
-        WHEN k.high_bytes IS NULL OR k.max_bytes < k.high_bytes
-          THEN 'memory.max'
-        ELSE 'memory.high and memory.max'
-      END AS limit_file,
-      CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
-      b.bytes AS burst_bytes
-    FROM wb_loss_total AS t
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_dirty_setting AS s
-    LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
-    LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
-    LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
-    LEFT JOIN limited AS k ON k.cgroup_ino = t.cgroup_ino
-    WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns
   ),
   judged AS (
     SELECT
@@ -184,7 +104,7 @@ WITH
           THEN NULL
         ELSE z.roomy_bytes
       END AS proposed_bytes
-    FROM sized AS z
+    FROM _memcg_sized AS z
   )
 SELECT
   t.cost_task_ns,
@@ -240,3 +160,87 @@ LEFT JOIN only_one AS o ON 1 = 1
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;
+
+-- @view     _memcg_sized
+-- @summary  Limits of memory cgroups, and what would be roomy enough.
+-- @grain    cgroup; order cgroup_ino
+CREATE VIEW _memcg_sized AS
+WITH
+  burst AS (
+    SELECT
+      d.cgroup_ino,
+      sum(d.estimate_bytes) AS bytes,
+      max(d.basis = 'bound') AS is_bound
+    FROM wb_task_dirtied AS d
+    GROUP BY d.cgroup_ino
+  ),
+  -- Free run ends at the mean of both thresholds. Settings in bytes are made a
+  -- share of what the machine can dirty, which nothing tells.
+  told AS (
+    SELECT
+      e.cgroup_ino,
+      avg(0.5 * (e.thresh + e.bg_thresh) / nullif(e.avail, 0)) AS free_ratio
+    FROM raw_wb_domain_dirty_state AS e
+    WHERE e.cgroup_ino > 1
+    GROUP BY e.cgroup_ino
+  ),
+  throttled AS (
+    SELECT l.bdi, l.cgroup_ino, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'small_memcg_limit'
+      AND l.kind = 'throttle'
+      AND in_time!(l.ts, b)
+    GROUP BY l.bdi, l.cgroup_ino
+  ),
+  -- A file that says max has no number. memory.current has one always.
+  limited AS (
+    SELECT
+      c.cgroup_ino,
+      min(c.memory_high_bytes) AS high_bytes,
+      min(c.memory_max_bytes) AS max_bytes,
+      max(c.memory_bytes - c.file_bytes) AS other_bytes
+    FROM wb_cgroup_sample AS c
+    WHERE c.memory_bytes IS NOT NULL
+    GROUP BY c.cgroup_ino
+  )
+SELECT
+  t.*,
+  h.dur >= v.loss_least_ns AS is_throttled,
+  coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
+    AS share_ratio,
+  CASE WHEN b.is_bound = 0 AND h.dur >= v.loss_least_ns THEN
+    s.round_bytes
+    * (
+      1 + CAST(
+        (
+          b.bytes / coalesce(
+            f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
+          ) + coalesce(max(k.other_bytes, 0), 0)
+        ) / s.round_bytes AS INTEGER
+      )
+    )
+  END AS roomy_bytes,
+  k.other_bytes IS NOT NULL AS is_whole,
+  s.memory_bytes, k.high_bytes, k.max_bytes,
+  CASE
+    WHEN k.cgroup_ino IS NULL
+      THEN 'memory.high or memory.max, if one is set: that was not recorded'
+    WHEN k.high_bytes IS NULL AND k.max_bytes IS NULL
+      THEN 'the limit is that of a folder above it'
+    WHEN k.max_bytes IS NULL OR k.high_bytes < k.max_bytes
+      THEN 'memory.high'
+    WHEN k.high_bytes IS NULL OR k.max_bytes < k.high_bytes
+      THEN 'memory.max'
+    ELSE 'memory.high and memory.max'
+  END AS limit_file,
+  CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
+  b.bytes AS burst_bytes
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_setting AS s
+LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
+LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
+LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
+LEFT JOIN limited AS k ON k.cgroup_ino = t.cgroup_ino
+WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns;

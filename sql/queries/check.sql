@@ -311,100 +311,6 @@ WITH
         'mm_vmscan_direct_reclaim_begin',
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
-  completed AS (
-    SELECT coalesce(sum(d.bytes), 0) AS bytes
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
-  ),
-  reclaimed AS (
-    SELECT
-      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
-      t.scanned_count, t.reclaimed_count, t.file_writes_count
-    FROM reclaim_total AS t
-  ),
-  -- What zswap wrote out later is in pswpout once more.
-  swapped AS (
-    SELECT
-      sum(CASE v.name WHEN 'zswpwb' THEN -1 ELSE 1 END * v.gained_count)
-        AS pages
-    FROM wb_vmstat AS v
-    WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
-  ),
-  told AS (
-    SELECT s.what, s.last_value - s.first_value AS value
-    FROM _check_state AS s
-    UNION ALL
-    SELECT 'pgpgout', c.bytes FROM completed AS c
-    UNION ALL
-    SELECT
-      'write_sectors',
-      coalesce((SELECT sum(k.done_bytes) FROM _check_disk AS k), c.bytes)
-    FROM completed AS c
-    UNION ALL
-    SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
-    FROM reclaim_write_scale AS w
-    UNION ALL
-    -- Reclaim is read once: mmtests_vmstat says why.
-    SELECT
-      CASE k.kind WHEN 'swap and files' THEN k.kind
-        ELSE k.kind || '_' || r.reclaimer
-      END,
-      CASE k.kind
-        WHEN 'pgscan' THEN sum(r.scanned_count)
-        WHEN 'pgsteal' THEN sum(r.reclaimed_count)
-        ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
-      END
-    FROM reclaimed AS r
-    CROSS JOIN (
-      SELECT 'pgscan' AS kind
-      UNION ALL
-      SELECT 'pgsteal'
-      UNION ALL
-      SELECT 'swap and files'
-    ) AS k
-    GROUP BY 1
-    UNION ALL
-    SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin
-  ),
-  counted AS (
-    SELECT v.name AS what, v.gained_count AS value
-    FROM wb_vmstat AS v
-    WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write')
-    UNION ALL
-    SELECT v.name, v.gained_count * u.kib_bytes
-    FROM wb_vmstat AS v
-    CROSS JOIN wb_units AS u
-    WHERE v.name = 'pgpgout'
-    UNION ALL
-    SELECT 'swap and files', v.gained_count
-    FROM wb_vmstat AS v
-    WHERE v.name = 'nr_vmscan_write'
-    UNION ALL
-    -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
-    SELECT
-      'pgscan_' || r.reclaimer,
-      r.scanned_count
-        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
-          ELSE 0
-        END
-    FROM reclaim_vmstat AS r
-    LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
-    UNION ALL
-    SELECT
-      'pgsteal_' || r.reclaimer,
-      r.reclaimed_count
-        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
-          ELSE 0
-        END
-    FROM reclaim_vmstat AS r
-    LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
-    UNION ALL
-    SELECT 'allocstall', sum(v.gained_count)
-    FROM wb_vmstat AS v
-    WHERE v.name GLOB 'allocstall*'
-    UNION ALL
-    SELECT 'write_sectors', sum(k.written_bytes) FROM _check_disk AS k
-  ),
   lagging AS (
     SELECT v.counter_lag_pages
         * coalesce(
@@ -461,8 +367,8 @@ WITH
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_kernel AS k
     CROSS JOIN reclaim_write_scale AS w
-    LEFT JOIN told AS t ON t.what = a.what
-    LEFT JOIN counted AS c ON c.what = a.what
+    LEFT JOIN _check_told AS t ON t.what = a.what
+    LEFT JOIN _check_counted AS c ON c.what = a.what
     LEFT JOIN _check_state AS s ON s.what = a.what
     LEFT JOIN wb_vmstat AS v ON v.name = a.what
   )
@@ -788,3 +694,104 @@ WHERE d.device IS NOT NULL
     AND g.disk NOT GLOB 'dm-*'
     AND g.disk NOT GLOB 'md[0-9]*'
   );
+
+-- @view     _check_told
+-- @summary  What events tell of counters of vmstat.
+-- @grain    counter; order what
+CREATE VIEW _check_told AS
+WITH
+  completed AS (
+    SELECT coalesce(sum(d.bytes), 0) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+  ),
+  reclaimed AS (
+    SELECT
+      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
+      t.scanned_count, t.reclaimed_count, t.file_writes_count
+    FROM reclaim_total AS t
+  ),
+  -- What zswap wrote out later is in pswpout once more.
+  swapped AS (
+    SELECT
+      sum(CASE v.name WHEN 'zswpwb' THEN -1 ELSE 1 END * v.gained_count)
+        AS pages
+    FROM wb_vmstat AS v
+    WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
+  )
+SELECT s.what, s.last_value - s.first_value AS value
+FROM _check_state AS s
+UNION ALL
+SELECT 'pgpgout', c.bytes FROM completed AS c
+UNION ALL
+SELECT
+  'write_sectors',
+  coalesce((SELECT sum(k.done_bytes) FROM _check_disk AS k), c.bytes)
+FROM completed AS c
+UNION ALL
+SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
+FROM reclaim_write_scale AS w
+UNION ALL
+-- Reclaim is read once: mmtests_vmstat says why.
+SELECT
+  CASE k.kind WHEN 'swap and files' THEN k.kind
+    ELSE k.kind || '_' || r.reclaimer
+  END,
+  CASE k.kind
+    WHEN 'pgscan' THEN sum(r.scanned_count)
+    WHEN 'pgsteal' THEN sum(r.reclaimed_count)
+    ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
+  END
+FROM reclaimed AS r
+CROSS JOIN (
+  SELECT 'pgscan' AS kind
+  UNION ALL
+  SELECT 'pgsteal'
+  UNION ALL
+  SELECT 'swap and files'
+) AS k
+GROUP BY 1
+UNION ALL
+SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin;
+
+-- @view     _check_counted
+-- @summary  What the files count, under the same names.
+-- @grain    counter; order what
+CREATE VIEW _check_counted AS
+SELECT v.name AS what, v.gained_count AS value
+FROM wb_vmstat AS v
+WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write')
+UNION ALL
+SELECT v.name, v.gained_count * u.kib_bytes
+FROM wb_vmstat AS v
+CROSS JOIN wb_units AS u
+WHERE v.name = 'pgpgout'
+UNION ALL
+SELECT 'swap and files', v.gained_count
+FROM wb_vmstat AS v
+WHERE v.name = 'nr_vmscan_write'
+UNION ALL
+-- khugepaged reclaims directly, and has counters of its own from 6.12 on.
+SELECT
+  'pgscan_' || r.reclaimer,
+  r.scanned_count
+    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+      ELSE 0
+    END
+FROM reclaim_vmstat AS r
+LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
+UNION ALL
+SELECT
+  'pgsteal_' || r.reclaimer,
+  r.reclaimed_count
+    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+      ELSE 0
+    END
+FROM reclaim_vmstat AS r
+LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
+UNION ALL
+SELECT 'allocstall', sum(v.gained_count)
+FROM wb_vmstat AS v
+WHERE v.name GLOB 'allocstall*'
+UNION ALL
+SELECT 'write_sectors', sum(k.written_bytes) FROM _check_disk AS k;

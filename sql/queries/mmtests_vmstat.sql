@@ -30,48 +30,6 @@
 -- @metric   value neutral: column better says for each row which way is good
 -- @source   mmtests, MonitorMmtestsvmstat.pm; mm/vmstat.c; fs/inode.c
 WITH
-  gained AS (
-    SELECT
-      sum(CASE v.name WHEN 'pgfault' THEN v.gained_count END) AS pgfault,
-      sum(CASE v.name WHEN 'pgmajfault' THEN v.gained_count END) AS pgmajfault,
-      sum(CASE v.name WHEN 'pgpgin' THEN v.gained_count END) AS pgpgin,
-      sum(CASE v.name WHEN 'pgpgout' THEN v.gained_count END) AS pgpgout,
-      sum(CASE v.name WHEN 'pswpin' THEN v.gained_count END) AS pswpin,
-      sum(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
-      sum(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
-      sum(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
-        AS swpout_zero,
-      sum(CASE v.name WHEN 'nr_vmscan_write' THEN v.gained_count END)
-        AS vmscan_write,
-      sum(CASE v.name WHEN 'nr_vmscan_immediate_reclaim' THEN v.gained_count
-        END) AS immediate,
-      sum(CASE v.name WHEN 'pgrescued' THEN v.gained_count END) AS pgrescued,
-      sum(CASE v.name WHEN 'slabs_scanned' THEN v.gained_count END)
-        AS slabs_scanned,
-      sum(CASE v.name WHEN 'pginodesteal' THEN v.gained_count END)
-        AS pginodesteal,
-      sum(CASE v.name WHEN 'kswapd_inodesteal' THEN v.gained_count END)
-        AS kswapd_inodesteal,
-      sum(CASE WHEN v.name GLOB 'allocstall*' THEN v.gained_count END)
-        AS allocstall
-    FROM wb_vmstat AS v
-  ),
-  scan AS (
-    SELECT
-      max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_count END)
-        AS kswapd_scan,
-      max(CASE r.reclaimer WHEN 'kswapd' THEN r.reclaimed_count END)
-        AS kswapd_steal,
-      max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_per_ns END)
-        AS kswapd_per_ns,
-      max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_count END)
-        AS direct_scan,
-      max(CASE r.reclaimer WHEN 'direct' THEN r.reclaimed_count END)
-        AS direct_steal,
-      max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_per_ns END)
-        AS direct_per_ns
-    FROM reclaim_vmstat AS r
-  ),
   traced AS (
     SELECT
       sum(CASE t.vmstat_reclaimer WHEN 'kswapd' THEN t.scanned_count END)
@@ -114,106 +72,6 @@ WITH
       u.second_ns
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
-  ),
-  -- SQLite 3.54.1 refuses a statement that has 1000 cursors when it comes to a
-  -- name of a CTE; each mention of a view or CTE has cursors for all behind it.
-  -- So the parts of this compound are words, and the numbers are joined once.
-  line AS (
-    SELECT
-      1 AS place, 'Minor Faults' AS name, 'faults' AS unit, 'lower' AS better,
-      'pgfault - pgmajfault' AS counter, NULL AS note
-    UNION ALL
-    SELECT
-      2, 'Major Faults', 'faults', 'lower', 'pgmajfault',
-      'faults that had to read; of all tasks, see task_faults'
-    UNION ALL
-    SELECT
-      3, 'Page Ins', 'KiB', '-', 'pgpgin',
-      'neither pages nor sectors (newer mmtests: Sector Reads), but KiB'
-    UNION ALL
-    SELECT
-      4, 'Page Outs', 'KiB', '-', 'pgpgout',
-      'neither pages nor sectors (newer mmtests: Sector Writes), but KiB'
-    UNION ALL
-    SELECT
-      5, 'Swap Ins', 'pages', 'lower', 'pswpin',
-      'from zswap not counted: nothing is read from the swap device'
-    UNION ALL
-    SELECT
-      6, 'Swap Outs', 'pages', 'lower', 'pswpout',
-      'to zswap not counted: nothing is written to the swap device'
-    UNION ALL
-    SELECT
-      7, 'Swap Outs to zswap', 'pages', '-', 'zswpout',
-      'not of mmtests: compressed in memory'
-    UNION ALL
-    SELECT
-      8, 'Swap Outs zero-filled', 'pages', '-', 'swpout_zero',
-      'not of mmtests: pages of zeros, which nobody writes'
-    UNION ALL
-    SELECT
-      9, 'Swap total', 'pages', 'lower', 'pswpin + pswpout',
-      'swaptotal of memcachetest'
-    UNION ALL
-    SELECT
-      10, 'Allocation stalls', 'calls', 'lower', 'allocstall*',
-      'times that a task had to reclaim for itself'
-    UNION ALL
-    SELECT 11, 'Direct pages scanned', 'pages', 'lower', 'pgscan_direct*', NULL
-    UNION ALL
-    SELECT 12, 'Kswapd pages scanned', 'pages', 'lower', 'pgscan_kswapd*', NULL
-    UNION ALL
-    SELECT 13, 'Kswapd pages reclaimed', 'pages', '-', 'pgsteal_kswapd*', NULL
-    UNION ALL
-    SELECT 14, 'Direct pages reclaimed', 'pages', '-', 'pgsteal_direct*', NULL
-    UNION ALL
-    SELECT
-      15, 'Kswapd efficiency', '%', 'higher', 'pgsteal / pgscan',
-      'mmtests prints 100 when nothing was scanned'
-    UNION ALL
-    SELECT
-      16, 'Kswapd velocity', 'pages/s', 'lower', 'pgscan / seconds',
-      'over the run, not over the time that kswapd ran'
-    UNION ALL
-    SELECT
-      17, 'Direct efficiency', '%', 'higher', 'pgsteal / pgscan',
-      'mmtests prints 100 when nothing was scanned'
-    UNION ALL
-    SELECT 18, 'Direct velocity', 'pages/s', 'lower', 'pgscan / seconds', NULL
-    UNION ALL
-    SELECT
-      19, 'Percentage direct scans', '%', 'lower', 'direct / (kswapd + direct)',
-      'mmtests prints 0 when nothing was scanned'
-    UNION ALL
-    SELECT
-      20, 'Page writes by reclaim', 'pages', 'lower', 'nr_vmscan_write',
-      'attempts: also those that no I/O follows, see reclaim_destinations'
-    UNION ALL
-    SELECT 21, 'Page writes file', 'pages', 'lower', NULL, NULL
-    UNION ALL
-    SELECT
-      22, 'Page writes anon', 'pages', 'lower', 'nr_vmscan_write - file', NULL
-    UNION ALL
-    SELECT
-      23, 'Page reclaim immediate', 'pages', 'lower',
-      'nr_vmscan_immediate_reclaim',
-      'dirty file pages that reclaim met and left to the flusher'
-    UNION ALL
-    SELECT
-      24, 'Page rescued immediate', 'pages', '-', 'pgrescued',
-      'no kernel of today has it'
-    UNION ALL
-    SELECT
-      25, 'Slabs scanned', 'objects', 'lower', 'slabs_scanned',
-      'objects of slab caches, not slabs'
-    UNION ALL
-    SELECT
-      26, 'Direct inode steals', 'pages', 'lower', 'pginodesteal',
-      'page cache pages dropped with inodes, not inodes'
-    UNION ALL
-    SELECT
-      27, 'Kswapd inode steals', 'pages', 'lower', 'kswapd_inodesteal',
-      'page cache pages dropped with inodes, not inodes'
   ),
   told AS (
     SELECT
@@ -295,9 +153,9 @@ WITH
           END
         ELSE l.note
       END AS note
-    FROM line AS l
-    CROSS JOIN gained AS g
-    CROSS JOIN scan AS n
+    FROM _mmtests_line AS l
+    CROSS JOIN _mmtests_gained AS g
+    CROSS JOIN _mmtests_scan AS n
     CROSS JOIN traced AS t
     CROSS JOIN file_write AS f
     CROSS JOIN span AS s
@@ -310,3 +168,154 @@ SELECT
 FROM told AS o
 WHERE o.value IS NOT NULL OR o.events IS NOT NULL
 ORDER BY o.place;
+
+-- @view     _mmtests_line
+-- @summary  The lines of mmtests, in its order.
+-- @grain    line; order place
+CREATE VIEW _mmtests_line AS
+-- SQLite 3.54.1 refuses a statement that has 1000 cursors when it comes to a
+-- name of a CTE; each mention of a view or CTE has cursors for all behind it.
+-- So the parts of this compound are words, and the numbers are joined once.
+SELECT
+  1 AS place, 'Minor Faults' AS name, 'faults' AS unit, 'lower' AS better,
+  'pgfault - pgmajfault' AS counter, NULL AS note
+UNION ALL
+SELECT
+  2, 'Major Faults', 'faults', 'lower', 'pgmajfault',
+  'faults that had to read; of all tasks, see task_faults'
+UNION ALL
+SELECT
+  3, 'Page Ins', 'KiB', '-', 'pgpgin',
+  'neither pages nor sectors (newer mmtests: Sector Reads), but KiB'
+UNION ALL
+SELECT
+  4, 'Page Outs', 'KiB', '-', 'pgpgout',
+  'neither pages nor sectors (newer mmtests: Sector Writes), but KiB'
+UNION ALL
+SELECT
+  5, 'Swap Ins', 'pages', 'lower', 'pswpin',
+  'from zswap not counted: nothing is read from the swap device'
+UNION ALL
+SELECT
+  6, 'Swap Outs', 'pages', 'lower', 'pswpout',
+  'to zswap not counted: nothing is written to the swap device'
+UNION ALL
+SELECT
+  7, 'Swap Outs to zswap', 'pages', '-', 'zswpout',
+  'not of mmtests: compressed in memory'
+UNION ALL
+SELECT
+  8, 'Swap Outs zero-filled', 'pages', '-', 'swpout_zero',
+  'not of mmtests: pages of zeros, which nobody writes'
+UNION ALL
+SELECT
+  9, 'Swap total', 'pages', 'lower', 'pswpin + pswpout',
+  'swaptotal of memcachetest'
+UNION ALL
+SELECT
+  10, 'Allocation stalls', 'calls', 'lower', 'allocstall*',
+  'times that a task had to reclaim for itself'
+UNION ALL
+SELECT 11, 'Direct pages scanned', 'pages', 'lower', 'pgscan_direct*', NULL
+UNION ALL
+SELECT 12, 'Kswapd pages scanned', 'pages', 'lower', 'pgscan_kswapd*', NULL
+UNION ALL
+SELECT 13, 'Kswapd pages reclaimed', 'pages', '-', 'pgsteal_kswapd*', NULL
+UNION ALL
+SELECT 14, 'Direct pages reclaimed', 'pages', '-', 'pgsteal_direct*', NULL
+UNION ALL
+SELECT
+  15, 'Kswapd efficiency', '%', 'higher', 'pgsteal / pgscan',
+  'mmtests prints 100 when nothing was scanned'
+UNION ALL
+SELECT
+  16, 'Kswapd velocity', 'pages/s', 'lower', 'pgscan / seconds',
+  'over the run, not over the time that kswapd ran'
+UNION ALL
+SELECT
+  17, 'Direct efficiency', '%', 'higher', 'pgsteal / pgscan',
+  'mmtests prints 100 when nothing was scanned'
+UNION ALL
+SELECT 18, 'Direct velocity', 'pages/s', 'lower', 'pgscan / seconds', NULL
+UNION ALL
+SELECT
+  19, 'Percentage direct scans', '%', 'lower', 'direct / (kswapd + direct)',
+  'mmtests prints 0 when nothing was scanned'
+UNION ALL
+SELECT
+  20, 'Page writes by reclaim', 'pages', 'lower', 'nr_vmscan_write',
+  'attempts: also those that no I/O follows, see reclaim_destinations'
+UNION ALL
+SELECT 21, 'Page writes file', 'pages', 'lower', NULL, NULL
+UNION ALL
+SELECT
+  22, 'Page writes anon', 'pages', 'lower', 'nr_vmscan_write - file', NULL
+UNION ALL
+SELECT
+  23, 'Page reclaim immediate', 'pages', 'lower',
+  'nr_vmscan_immediate_reclaim',
+  'dirty file pages that reclaim met and left to the flusher'
+UNION ALL
+SELECT
+  24, 'Page rescued immediate', 'pages', '-', 'pgrescued',
+  'no kernel of today has it'
+UNION ALL
+SELECT
+  25, 'Slabs scanned', 'objects', 'lower', 'slabs_scanned',
+  'objects of slab caches, not slabs'
+UNION ALL
+SELECT
+  26, 'Direct inode steals', 'pages', 'lower', 'pginodesteal',
+  'page cache pages dropped with inodes, not inodes'
+UNION ALL
+SELECT
+  27, 'Kswapd inode steals', 'pages', 'lower', 'kswapd_inodesteal',
+  'page cache pages dropped with inodes, not inodes';
+
+-- @view     _mmtests_gained
+-- @summary  What the counters gained that the lines are made of.
+-- @grain    one row
+CREATE VIEW _mmtests_gained AS
+SELECT
+  sum(CASE v.name WHEN 'pgfault' THEN v.gained_count END) AS pgfault,
+  sum(CASE v.name WHEN 'pgmajfault' THEN v.gained_count END) AS pgmajfault,
+  sum(CASE v.name WHEN 'pgpgin' THEN v.gained_count END) AS pgpgin,
+  sum(CASE v.name WHEN 'pgpgout' THEN v.gained_count END) AS pgpgout,
+  sum(CASE v.name WHEN 'pswpin' THEN v.gained_count END) AS pswpin,
+  sum(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
+  sum(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
+  sum(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
+    AS swpout_zero,
+  sum(CASE v.name WHEN 'nr_vmscan_write' THEN v.gained_count END)
+    AS vmscan_write,
+  sum(CASE v.name WHEN 'nr_vmscan_immediate_reclaim' THEN v.gained_count
+    END) AS immediate,
+  sum(CASE v.name WHEN 'pgrescued' THEN v.gained_count END) AS pgrescued,
+  sum(CASE v.name WHEN 'slabs_scanned' THEN v.gained_count END)
+    AS slabs_scanned,
+  sum(CASE v.name WHEN 'pginodesteal' THEN v.gained_count END)
+    AS pginodesteal,
+  sum(CASE v.name WHEN 'kswapd_inodesteal' THEN v.gained_count END)
+    AS kswapd_inodesteal,
+  sum(CASE WHEN v.name GLOB 'allocstall*' THEN v.gained_count END)
+    AS allocstall
+FROM wb_vmstat AS v;
+
+-- @view     _mmtests_scan
+-- @summary  What kswapd and direct reclaim scanned and reclaimed.
+-- @grain    one row
+CREATE VIEW _mmtests_scan AS
+SELECT
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_count END)
+    AS kswapd_scan,
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.reclaimed_count END)
+    AS kswapd_steal,
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_per_ns END)
+    AS kswapd_per_ns,
+  max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_count END)
+    AS direct_scan,
+  max(CASE r.reclaimer WHEN 'direct' THEN r.reclaimed_count END)
+    AS direct_steal,
+  max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_per_ns END)
+    AS direct_per_ns
+FROM reclaim_vmstat AS r;

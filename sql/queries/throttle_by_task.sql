@@ -131,16 +131,11 @@ WITH
         AS pause_max_ns,
       sum(c.slept_ns) AS slept_total_ns,
       CASE
-        WHEN sum(CASE WHEN c.slept_basis = 'intended' THEN 1 ELSE 0 END) > 0
-          THEN 'intended'
-        WHEN sum(CASE WHEN c.slept_basis = 'paused' THEN 1 ELSE 0 END) > 0
-          THEN 'paused'
-        WHEN sum(CASE WHEN c.slept_basis = 'sched' THEN 1 ELSE 0 END) > 0
-          THEN 'sched'
-        WHEN sum(CASE WHEN c.slept_basis = 'probe' THEN 1 ELSE 0 END) > 0
-          THEN 'probe'
-        WHEN sum(CASE WHEN c.slept_basis = 'measured' THEN 1 ELSE 0 END) > 0
-          THEN 'measured'
+        WHEN max(c.slept_basis = 'intended') = 1 THEN 'intended'
+        WHEN max(c.slept_basis = 'paused') = 1 THEN 'paused'
+        WHEN max(c.slept_basis = 'sched') = 1 THEN 'sched'
+        WHEN max(c.slept_basis = 'probe') = 1 THEN 'probe'
+        WHEN max(c.slept_basis = 'measured') = 1 THEN 'measured'
       END AS slept_basis,
       max(c.call_ns) AS call_max_ns,
       sum(c.accounted_bytes) AS dirtied_bytes,

@@ -94,121 +94,11 @@ CROSS JOIN wb_units AS v;
 -- @cost     33
 CREATE VIEW wb_disk_rate AS
 WITH
-  written AS (
-    SELECT
-      d.device,
-      sum(d.bytes) AS bytes,
-      avg(nullif(d.bytes, 0)) AS request_bytes
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
-    GROUP BY d.device
-  ),
-  busy AS (
-    SELECT b.device, b.resource, sum(b.to_ts - b.from_ts) AS busy_ns
-    FROM wb_busy AS b
-    WHERE b.resource IN ('device', 'write')
-    GROUP BY b.device, b.resource
-  ),
-  -- Without the time in which it only read or discarded, where that is told.
-  writing AS (
-    SELECT
-      b.device,
-      coalesce(
-        max(CASE b.resource WHEN 'write' THEN b.busy_ns END), max(b.busy_ns)
-      ) AS busy_ns
-    FROM busy AS b
-    GROUP BY b.device
-  ),
-  -- Disks of a mirror write the same twice, so where there are several, what a
-  -- device counts itself goes before this.
-  told AS (
-    SELECT w.device AS bdi, 1 AS grade, w.bytes, w.request_bytes
-    FROM written AS w
-    UNION ALL
-    SELECT
-      k.bdi,
-      CASE count(*) WHEN 1 THEN 2 ELSE 4 END,
-      sum(w.bytes),
-      min(w.request_bytes)
-    FROM wb_stack AS k
-    LEFT JOIN written AS w ON w.device = k.disk
-    GROUP BY k.bdi
-  ),
-  sampled AS (
-    SELECT
-      s.device,
-      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0)
-        AS bytes_per_s,
-      1.0 * sum(s.written_bytes) AS bytes,
-      1.0 * sum(s.written_bytes) / nullif(sum(s.writes_count), 0)
-        AS request_bytes,
-      sum(s.busy_ns) AS busy_ns
-    FROM wb_block_sample AS s
-    CROSS JOIN wb_units AS u
-    WHERE s.device IS NOT NULL
-    GROUP BY s.device, u.second_ns
-  ),
-  own AS (
-    SELECT
-      o.bdi,
-      1.0 * sum(o.written_bytes) AS bytes,
-      sum(o.busy_ns) AS busy_ns
-    FROM wb_stack_own AS o
-    GROUP BY o.bdi
-  ),
-  below AS (
-    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
-    FROM wb_stack AS k
-    JOIN busy AS b ON b.device = k.disk AND b.resource = 'device'
-    GROUP BY k.bdi
-  ),
-  known AS (
-    SELECT
-      o.bdi,
-      0 AS grade,
-      o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
-      o.bytes, o.busy_ns,
-      1.0 * b.busy_ns / o.busy_ns AS below_ratio,
-      NULL AS request_bytes
-    FROM own AS o
-    JOIN below AS b ON b.bdi = o.bdi
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_units AS u
-    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
-    UNION ALL
-    SELECT
-      w.bdi, w.grade,
-      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
-      1.0 * w.bytes,
-      b.busy_ns, NULL, w.request_bytes
-    FROM told AS w
-    JOIN writing AS b ON b.device = w.bdi
-    CROSS JOIN wb_units AS u
-    UNION ALL
-    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL, s.request_bytes
-    FROM sampled AS s
-    UNION ALL
-    SELECT
-      k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL,
-      min(s.request_bytes)
-    FROM wb_stack AS k
-    JOIN sampled AS s ON s.device = k.disk
-    GROUP BY k.bdi
-    UNION ALL
-    SELECT
-      s.bdi, 6,
-      max(s.written_bytes_per_s),
-      1.0 * sum(s.written_bytes),
-      NULL, NULL, NULL
-    FROM wb_bdi_sample AS s
-    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
-    GROUP BY s.bdi
-  ),
   best AS (
     SELECT
       k.*,
       row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
-    FROM known AS k
+    FROM _disk_known AS k
     WHERE k.bytes_per_s > 0
   ),
   -- Of each byte that is written to it, disks of a mirror write two.
@@ -216,88 +106,9 @@ WITH
     SELECT w.bdi, 1.0 * w.bytes / k.bytes AS own_ratio
     FROM _bdi_written AS w
     CROSS JOIN wb_rule AS v
-    JOIN known AS k ON k.bdi = w.bdi AND k.grade IN (4, 5)
+    JOIN _disk_known AS k ON k.bdi = w.bdi AND k.grade IN (4, 5)
     -- The chunks of its flusher are a part of it.
     WHERE w.is_whole = 1 AND k.bytes > v.copied_factor * w.bytes
-  ),
-  -- Lost completions look like bytes that no disk got.
-  shrunk AS MATERIALIZED (
-    SELECT
-      w.bdi, w.bytes, w.is_main,
-      max(k.bytes) AS disk_bytes
-    FROM _bdi_written AS w
-    CROSS JOIN wb_rule AS v
-    JOIN known AS k ON k.bdi = w.bdi AND k.grade < 6
-    WHERE NOT EXISTS (SELECT 1 FROM raw_lost_events) OR k.grade IN (0, 3, 5)
-    GROUP BY w.bdi
-    HAVING w.bytes > v.shrunk_factor * max(k.bytes)
-  ),
-  -- What the machine wrote by each second, where it wrote for one bdi only.
-  second AS (
-    SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
-    FROM raw_global_dirty_state AS g
-    CROSS JOIN wb_units AS u
-    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
-    GROUP BY g.ts / u.second_ns
-    UNION ALL
-    SELECT min(g.ts), min(g.nr_written)
-    FROM raw_global_dirty_state AS g
-    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
-  ),
-  stepped AS (
-    SELECT
-      s.ts - lag(s.ts) OVER (ORDER BY s.ts) AS dur_ns,
-      s.nr_written - lag(s.nr_written) OVER (ORDER BY s.ts) AS written
-    FROM second AS s
-  ),
-  paged AS (
-    SELECT
-      s.bdi,
-      1 AS grade,
-      sum(s.written_bytes) AS bytes,
-      sum(s.dur_ns) AS busy_ns
-    FROM wb_bdi_sample AS s
-    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
-      AND s.bdi IN (SELECT h.bdi FROM shrunk AS h)
-    GROUP BY s.bdi
-    UNION ALL
-    SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
-    FROM shrunk AS h
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN stepped AS t
-    CROSS JOIN wb_units AS u
-    WHERE h.is_main = 1
-      AND t.written > 0
-      -- Nor did swap, which no flusher writes, take much of it elsewhere.
-      AND (
-        SELECT total(w.bytes)
-        FROM written AS w
-        WHERE w.device <> h.bdi
-          AND w.device NOT IN (
-            SELECT k.disk FROM wb_stack AS k WHERE k.bdi = h.bdi
-          )
-      ) <= (1 - v.nearly_all_ratio) * h.bytes
-    GROUP BY h.bdi, u.page_bytes
-  ),
-  page AS (
-    SELECT
-      p.*,
-      row_number() OVER (PARTITION BY p.bdi ORDER BY p.grade) AS place
-    FROM paged AS p
-    WHERE p.bytes > 0
-  ),
-  -- What ended after the trace, or was held back above the disk, is not in what
-  -- the trace has of either.
-  fewer AS (
-    SELECT
-      h.bdi,
-      1.0 * p.bytes AS bytes,
-      p.busy_ns,
-      h.disk_bytes / p.bytes AS reached_ratio
-    FROM shrunk AS h
-    CROSS JOIN wb_rule AS v
-    JOIN page AS p ON p.bdi = h.bdi AND p.place = 1
-    WHERE p.bytes > v.shrunk_factor * h.disk_bytes
   )
 SELECT
   b.bdi,
@@ -348,7 +159,7 @@ FROM (
   WHERE n.place = 1
 ) AS b
 CROSS JOIN wb_units AS u
-LEFT JOIN fewer AS h ON h.bdi = b.bdi
+LEFT JOIN _disk_fewer AS h ON h.bdi = b.bdi
 LEFT JOIN copied AS m ON m.bdi = b.bdi AND b.grade IN (4, 5)
 LEFT JOIN _rate_change AS c ON c.bdi = b.bdi
 LEFT JOIN _bdi_written AS w ON w.bdi = b.bdi AND w.is_whole = 1;
@@ -689,3 +500,206 @@ WITH
 SELECT s.bdi, s.ts, s.bytes, s.requests_count, s.spent_ns, s.busy_ns
 FROM stepped AS s
 WHERE s.busy_ns > 0;
+
+-- @view     _disk_known
+-- @summary  What each device wrote, by each source that tells, and in which
+--   time.
+-- @grain    bdi, source; order bdi, grade
+-- @materialize
+CREATE VIEW _disk_known AS
+WITH
+  busy AS (
+    SELECT b.device, b.resource, sum(b.to_ts - b.from_ts) AS busy_ns
+    FROM wb_busy AS b
+    WHERE b.resource IN ('device', 'write')
+    GROUP BY b.device, b.resource
+  ),
+  -- Without the time in which it only read or discarded, where that is told.
+  writing AS (
+    SELECT
+      b.device,
+      coalesce(
+        max(CASE b.resource WHEN 'write' THEN b.busy_ns END), max(b.busy_ns)
+      ) AS busy_ns
+    FROM busy AS b
+    GROUP BY b.device
+  ),
+  -- Disks of a mirror write the same twice, so where there are several, what a
+  -- device counts itself goes before this.
+  told AS (
+    SELECT w.device AS bdi, 1 AS grade, w.bytes, w.request_bytes
+    FROM _disk_written AS w
+    UNION ALL
+    SELECT
+      k.bdi,
+      CASE count(*) WHEN 1 THEN 2 ELSE 4 END,
+      sum(w.bytes),
+      min(w.request_bytes)
+    FROM wb_stack AS k
+    LEFT JOIN _disk_written AS w ON w.device = k.disk
+    GROUP BY k.bdi
+  ),
+  sampled AS (
+    SELECT
+      s.device,
+      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0)
+        AS bytes_per_s,
+      1.0 * sum(s.written_bytes) AS bytes,
+      1.0 * sum(s.written_bytes) / nullif(sum(s.writes_count), 0)
+        AS request_bytes,
+      sum(s.busy_ns) AS busy_ns
+    FROM wb_block_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device, u.second_ns
+  ),
+  own AS (
+    SELECT
+      o.bdi,
+      1.0 * sum(o.written_bytes) AS bytes,
+      sum(o.busy_ns) AS busy_ns
+    FROM wb_stack_own AS o
+    GROUP BY o.bdi
+  ),
+  below AS (
+    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
+    FROM wb_stack AS k
+    JOIN busy AS b ON b.device = k.disk AND b.resource = 'device'
+    GROUP BY k.bdi
+  )
+SELECT
+  o.bdi,
+  0 AS grade,
+  o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
+  o.bytes, o.busy_ns,
+  1.0 * b.busy_ns / o.busy_ns AS below_ratio,
+  NULL AS request_bytes
+FROM own AS o
+JOIN below AS b ON b.bdi = o.bdi
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+UNION ALL
+SELECT
+  w.bdi, w.grade,
+  1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
+  1.0 * w.bytes,
+  b.busy_ns, NULL, w.request_bytes
+FROM told AS w
+JOIN writing AS b ON b.device = w.bdi
+CROSS JOIN wb_units AS u
+UNION ALL
+SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL, s.request_bytes
+FROM sampled AS s
+UNION ALL
+SELECT
+  k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL,
+  min(s.request_bytes)
+FROM wb_stack AS k
+JOIN sampled AS s ON s.device = k.disk
+GROUP BY k.bdi
+UNION ALL
+SELECT
+  s.bdi, 6,
+  max(s.written_bytes_per_s),
+  1.0 * sum(s.written_bytes),
+  NULL, NULL, NULL
+FROM wb_bdi_sample AS s
+WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+GROUP BY s.bdi;
+
+-- @view     _disk_fewer
+-- @summary  What disks wrote of pages, where they got far fewer bytes than were
+--   written back: zram compresses, device mapper may too.
+-- @grain    bdi; order bdi
+CREATE VIEW _disk_fewer AS
+WITH
+  -- Lost completions look like bytes that no disk got.
+  shrunk AS MATERIALIZED (
+    SELECT
+      w.bdi, w.bytes, w.is_main,
+      max(k.bytes) AS disk_bytes
+    FROM _bdi_written AS w
+    CROSS JOIN wb_rule AS v
+    JOIN _disk_known AS k ON k.bdi = w.bdi AND k.grade < 6
+    WHERE NOT EXISTS (SELECT 1 FROM raw_lost_events) OR k.grade IN (0, 3, 5)
+    GROUP BY w.bdi
+    HAVING w.bytes > v.shrunk_factor * max(k.bytes)
+  ),
+  -- What the machine wrote by each second, where it wrote for one bdi only.
+  second AS (
+    SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
+    FROM raw_global_dirty_state AS g
+    CROSS JOIN wb_units AS u
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+    GROUP BY g.ts / u.second_ns
+    UNION ALL
+    SELECT min(g.ts), min(g.nr_written)
+    FROM raw_global_dirty_state AS g
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+  ),
+  stepped AS (
+    SELECT
+      s.ts - lag(s.ts) OVER (ORDER BY s.ts) AS dur_ns,
+      s.nr_written - lag(s.nr_written) OVER (ORDER BY s.ts) AS written
+    FROM second AS s
+  ),
+  paged AS (
+    SELECT
+      s.bdi,
+      1 AS grade,
+      sum(s.written_bytes) AS bytes,
+      sum(s.dur_ns) AS busy_ns
+    FROM wb_bdi_sample AS s
+    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+      AND s.bdi IN (SELECT h.bdi FROM shrunk AS h)
+    GROUP BY s.bdi
+    UNION ALL
+    SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
+    FROM shrunk AS h
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN stepped AS t
+    CROSS JOIN wb_units AS u
+    WHERE h.is_main = 1
+      AND t.written > 0
+      -- Nor did swap, which no flusher writes, take much of it elsewhere.
+      AND (
+        SELECT total(w.bytes)
+        FROM _disk_written AS w
+        WHERE w.device <> h.bdi
+          AND w.device NOT IN (
+            SELECT k.disk FROM wb_stack AS k WHERE k.bdi = h.bdi
+          )
+      ) <= (1 - v.nearly_all_ratio) * h.bytes
+    GROUP BY h.bdi, u.page_bytes
+  ),
+  page AS (
+    SELECT
+      p.*,
+      row_number() OVER (PARTITION BY p.bdi ORDER BY p.grade) AS place
+    FROM paged AS p
+    WHERE p.bytes > 0
+  )
+SELECT
+  h.bdi,
+  1.0 * p.bytes AS bytes,
+  p.busy_ns,
+  h.disk_bytes / p.bytes AS reached_ratio
+FROM shrunk AS h
+CROSS JOIN wb_rule AS v
+JOIN page AS p ON p.bdi = h.bdi AND p.place = 1
+WHERE p.bytes > v.shrunk_factor * h.disk_bytes;
+
+-- @view     _disk_written
+-- @summary  What requests wrote to each device.
+-- @grain    device; order device
+-- @key      device
+-- @materialize
+CREATE VIEW _disk_written AS
+SELECT
+  d.device,
+  sum(d.bytes) AS bytes,
+  avg(nullif(d.bytes, 0)) AS request_bytes
+FROM wb_block_done AS d
+WHERE d.op = 'write'
+GROUP BY d.device;

@@ -29,7 +29,7 @@ SELECT
   1.0 * (p.own_bytes / p.too_much) AS held_bytes,
   p.own_share_ratio AS share_ratio,
   'own' AS basis
-FROM _pool_own AS p
+FROM wb_pool_own AS p
 WHERE p.pool_bytes IS NOT NULL
 UNION ALL
 SELECT
@@ -39,7 +39,7 @@ SELECT
   1.0 * (h.held_bytes / p.too_much) / p.pool_bytes,
   h.basis
 FROM _pool_held AS h
-JOIN _pool_own AS p ON p.seq = h.seq
+JOIN wb_pool_own AS p ON p.seq = h.seq
 JOIN _pool_wb AS w ON w.wb_id = h.wb_id
 UNION ALL
 SELECT
@@ -48,7 +48,7 @@ SELECT
   1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes),
   1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes,
   'unknown'
-FROM _pool_own AS p
+FROM wb_pool_own AS p
 WHERE p.pool_bytes > p.own_bytes + p.other_bytes;
 
 -- @view     wb_pool_blame
@@ -75,7 +75,7 @@ WITH
       p.slept_ns
         * (1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes)
         AS unknown_ns
-    FROM _pool_own AS p
+    FROM wb_pool_own AS p
     CROSS JOIN wb_bounds AS b
     WHERE p.pool_bytes IS NOT NULL
       AND in_time!(p.ts, b)
@@ -132,11 +132,51 @@ WHERE v.unknown_ns IS NOT NULL;
 -- @grain    sleep of a throttled task; order seq
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, trace clock, of the event
+-- @column   slept_ns INTEGER how long the task slept after it
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT that the task writes to
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_innocent INTEGER 1: the task's own wb held less than its share
+--   of free run, so that it would not have been throttled alone; NULL = the
+--   events do not tell
+-- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
+--   not tell what its wb holds of them
+-- @column   own_bytes INTEGER of its own wb
+-- @column   other_bytes INTEGER of the other wbs that are known
+-- @column   too_much REAL by how much the parts are more than the whole, as the
+--   counters are read one after the other; 1 = they are not
+-- @column   own_share_ratio REAL of the pool, held by its own wb
 CREATE VIEW wb_pool_own AS
+WITH
+  pool AS (
+    SELECT
+      c.*,
+      coalesce(k.held_bytes, 0) AS other_bytes,
+      CASE WHEN c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL
+        THEN c.dirty_bytes
+      END AS pool_bytes,
+      min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
+    FROM wb_throttle_cause AS c
+    LEFT JOIN _pool_beside AS k ON k.seq = c.seq
+  ),
+  judged AS (
+    SELECT
+      p.*,
+      max(1.0, 1.0 * (p.own_bytes + p.other_bytes) / p.pool_bytes) AS too_much
+    FROM pool AS p
+  )
 SELECT
-  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
-  p.pool_bytes, p.own_bytes, p.other_bytes, p.too_much, p.own_share_ratio
-FROM _pool_own AS p;
+  j.seq, j.ts, j.slept_ns, j.task_id, j.bdi,
+  coalesce(j.cgroup_ino, 1) AS cgroup_ino,
+  CASE WHEN j.pool_bytes IS NOT NULL
+    THEN j.wb_dirty_bytes * j.setpoint_bytes
+      < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
+  END AS is_innocent,
+  j.pool_bytes, j.own_bytes, j.other_bytes, j.too_much,
+  j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
+FROM judged AS j;
 
 -- @view     wb_pool_holder
 -- @shared
@@ -380,57 +420,6 @@ SELECT
   p.pool_bytes
 FROM pool AS p
 WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
-
--- @view     _pool_own
--- @summary  wb_pool_own.
--- @grain    sleep of a throttled task; order seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, trace clock, of the event
--- @column   slept_ns INTEGER how long the task slept after it
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_innocent INTEGER 1: the task's own wb held less than its share
---   of free run, so that it would not have been throttled alone; NULL = the
---   events do not tell
--- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
---   not tell what its wb holds of them
--- @column   own_bytes INTEGER of its own wb
--- @column   other_bytes INTEGER of the other wbs that are known
--- @column   too_much REAL by how much the parts are more than the whole, as the
---   counters are read one after the other; 1 = they are not
--- @column   own_share_ratio REAL of the pool, held by its own wb
-CREATE VIEW _pool_own AS
-WITH
-  pool AS (
-    SELECT
-      c.*,
-      coalesce(k.held_bytes, 0) AS other_bytes,
-      CASE WHEN c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL
-        THEN c.dirty_bytes
-      END AS pool_bytes,
-      min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
-    FROM wb_throttle_cause AS c
-    LEFT JOIN _pool_beside AS k ON k.seq = c.seq
-  ),
-  judged AS (
-    SELECT
-      p.*,
-      max(1.0, 1.0 * (p.own_bytes + p.other_bytes) / p.pool_bytes) AS too_much
-    FROM pool AS p
-  )
-SELECT
-  j.seq, j.ts, j.slept_ns, j.task_id, j.bdi,
-  coalesce(j.cgroup_ino, 1) AS cgroup_ino,
-  CASE WHEN j.pool_bytes IS NOT NULL
-    THEN j.wb_dirty_bytes * j.setpoint_bytes
-      < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
-  END AS is_innocent,
-  j.pool_bytes, j.own_bytes, j.other_bytes, j.too_much,
-  j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
-FROM judged AS j;
 
 -- @view     _pool_beside
 -- @summary  The sum of _pool_held for each sleep, without a row for each wb: a

@@ -394,104 +394,6 @@ FROM known AS t;
 -- @cost     250
 CREATE VIEW wb_busy AS
 WITH
-  commits AS (
-    SELECT
-      device!(c) AS journal,
-      c.seq, c.ts,
-      0 AS is_end
-    FROM raw_jbd2_start_commit AS c
-    UNION ALL
-    SELECT device!(c), c.seq, c.ts, 1
-    FROM raw_jbd2_end_commit AS c
-  ),
-  commit_pair AS (
-    SELECT
-      coalesce(n.bdi, c.journal) AS device,
-      c.ts, c.is_end,
-      lag(c.is_end) OVER journal AS prev_is_end,
-      lead(c.is_end) OVER journal AS next_is_end,
-      lead(c.ts) OVER journal AS next_ts
-    FROM commits AS c
-    LEFT JOIN wb_partition AS n ON n.partition = c.journal
-    WINDOW journal AS (PARTITION BY c.journal ORDER BY c.seq)
-  ),
-  kswapd AS (
-    SELECT w.nid, w.seq, w.ts, 0 AS is_end
-    FROM raw_mm_vmscan_kswapd_wake AS w
-    UNION ALL
-    SELECT s.nid, s.seq, s.ts, 1
-    FROM raw_mm_vmscan_kswapd_sleep AS s
-  ),
-  -- Several wakes can precede one sleep.
-  kswapd_step AS (
-    SELECT
-      k.*,
-      lag(k.is_end) OVER (PARTITION BY k.nid ORDER BY k.seq) AS prev_is_end
-    FROM kswapd AS k
-  ),
-  kswapd_pair AS (
-    SELECT
-      k.ts, k.is_end, k.prev_is_end,
-      lead(k.ts) OVER (PARTITION BY k.nid ORDER BY k.seq) AS next_ts
-    FROM kswapd_step AS k
-    WHERE k.prev_is_end IS NULL OR k.prev_is_end <> k.is_end
-  ),
-  stretches AS (
-    SELECT
-      'device' AS resource,
-      r.device,
-      coalesce(r.issue_ts, r.ts) AS from_ts,
-      r.end_ts AS to_ts
-    FROM wb_wait_request AS r
-    UNION ALL
-    SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
-    FROM wb_wait_request AS r
-    -- Zeroes that the disk writes itself (other) have no bytes to count.
-    WHERE r.op IN ('write', 'flush')
-      AND EXISTS (
-        SELECT 1 FROM wb_wait_request AS q
-        WHERE q.op NOT IN ('write', 'flush')
-      )
-    UNION ALL
-    SELECT s.resource, f.device, b.first_ts, f.to_ts
-    FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
-    JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
-      ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
-        SELECT 1 FROM wb_wait_request AS q
-        WHERE q.op NOT IN ('write', 'flush')
-      )
-    UNION ALL
-    SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
-    FROM commit_pair AS c
-    CROSS JOIN wb_bounds AS b
-    WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
-    UNION ALL
-    SELECT 'journal', c.device, b.first_ts, c.ts
-    FROM commit_pair AS c
-    CROSS JOIN wb_bounds AS b
-    WHERE c.is_end = 1 AND c.prev_is_end IS NULL
-    UNION ALL
-    SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
-    FROM wb_wait_request AS r
-    WHERE r.is_journal = 1
-      AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
-    UNION ALL
-    SELECT 'server', v.device, v.ts, v.until_ts
-    FROM wb_server_request AS v
-    WHERE v.end_ts IS NOT NULL
-      OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
-    UNION ALL
-    SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
-    FROM kswapd_pair AS k
-    CROSS JOIN wb_bounds AS b
-    WHERE k.is_end = 0
-    UNION ALL
-    SELECT 'kswapd', 'node', b.first_ts, k.ts
-    FROM kswapd_pair AS k
-    CROSS JOIN wb_bounds AS b
-    WHERE k.is_end = 1 AND k.prev_is_end IS NULL
-  ),
   reached AS (
     SELECT
       s.*,
@@ -499,7 +401,7 @@ WITH
         PARTITION BY s.resource, s.device ORDER BY s.from_ts, s.to_ts
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ts
-    FROM stretches AS s
+    FROM _busy_stretch AS s
   ),
   apart AS (
     SELECT
@@ -622,3 +524,105 @@ FROM begun AS b
 CROSS JOIN wb_units AS o
 WHERE b.requests_count <= (SELECT v.begun_most_count FROM wb_rule AS v)
 GROUP BY b.device, b.op, o.sector_bytes;
+
+-- @view     _busy_stretch
+-- @summary  Requests, commits, spans of kswapd and of servers, each as it was.
+-- @grain    stretch; order resource, device, from_ts
+CREATE VIEW _busy_stretch AS
+WITH
+  commits AS (
+    SELECT
+      device!(c) AS journal,
+      c.seq, c.ts,
+      0 AS is_end
+    FROM raw_jbd2_start_commit AS c
+    UNION ALL
+    SELECT device!(c), c.seq, c.ts, 1
+    FROM raw_jbd2_end_commit AS c
+  ),
+  commit_pair AS (
+    SELECT
+      coalesce(n.bdi, c.journal) AS device,
+      c.ts, c.is_end,
+      lag(c.is_end) OVER journal AS prev_is_end,
+      lead(c.is_end) OVER journal AS next_is_end,
+      lead(c.ts) OVER journal AS next_ts
+    FROM commits AS c
+    LEFT JOIN wb_partition AS n ON n.partition = c.journal
+    WINDOW journal AS (PARTITION BY c.journal ORDER BY c.seq)
+  ),
+  kswapd AS (
+    SELECT w.nid, w.seq, w.ts, 0 AS is_end
+    FROM raw_mm_vmscan_kswapd_wake AS w
+    UNION ALL
+    SELECT s.nid, s.seq, s.ts, 1
+    FROM raw_mm_vmscan_kswapd_sleep AS s
+  ),
+  -- Several wakes can precede one sleep.
+  kswapd_step AS (
+    SELECT
+      k.*,
+      lag(k.is_end) OVER (PARTITION BY k.nid ORDER BY k.seq) AS prev_is_end
+    FROM kswapd AS k
+  ),
+  kswapd_pair AS (
+    SELECT
+      k.ts, k.is_end, k.prev_is_end,
+      lead(k.ts) OVER (PARTITION BY k.nid ORDER BY k.seq) AS next_ts
+    FROM kswapd_step AS k
+    WHERE k.prev_is_end IS NULL OR k.prev_is_end <> k.is_end
+  )
+SELECT
+  'device' AS resource,
+  r.device,
+  coalesce(r.issue_ts, r.ts) AS from_ts,
+  r.end_ts AS to_ts
+FROM wb_wait_request AS r
+UNION ALL
+SELECT 'write', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
+FROM wb_wait_request AS r
+-- Zeroes that the disk writes itself (other) have no bytes to count.
+WHERE r.op IN ('write', 'flush')
+  AND EXISTS (
+    SELECT 1 FROM wb_wait_request AS q
+    WHERE q.op NOT IN ('write', 'flush')
+  )
+UNION ALL
+SELECT s.resource, f.device, b.first_ts, f.to_ts
+FROM _block_before AS f
+CROSS JOIN wb_bounds AS b
+JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
+  ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
+    SELECT 1 FROM wb_wait_request AS q
+    WHERE q.op NOT IN ('write', 'flush')
+  )
+UNION ALL
+SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
+FROM commit_pair AS c
+CROSS JOIN wb_bounds AS b
+WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
+UNION ALL
+SELECT 'journal', c.device, b.first_ts, c.ts
+FROM commit_pair AS c
+CROSS JOIN wb_bounds AS b
+WHERE c.is_end = 1 AND c.prev_is_end IS NULL
+UNION ALL
+SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
+FROM wb_wait_request AS r
+WHERE r.is_journal = 1
+  AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+UNION ALL
+SELECT 'server', v.device, v.ts, v.until_ts
+FROM wb_server_request AS v
+WHERE v.end_ts IS NOT NULL
+  OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
+UNION ALL
+SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
+FROM kswapd_pair AS k
+CROSS JOIN wb_bounds AS b
+WHERE k.is_end = 0
+UNION ALL
+SELECT 'kswapd', 'node', b.first_ts, k.ts
+FROM kswapd_pair AS k
+CROSS JOIN wb_bounds AS b
+WHERE k.is_end = 1 AND k.prev_is_end IS NULL;

@@ -84,135 +84,6 @@ WITH
     FROM raw_sys_exit_sendfile64 AS x
     LEFT JOIN raw_sys_enter_sendfile64 AS e ON e.seq = x.prev_seq
   ),
-  -- Per task and call, the last of all entries and returns: twice its seq, and
-  -- one more where it is a return.
-  ends AS (
-    SELECT e.tid, 1 AS call, max(e.seq) * 2 AS step
-    FROM raw_sys_enter_write AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 1, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_write AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 2, max(e.seq) * 2
-    FROM raw_sys_enter_pwrite64 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 2, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwrite64 AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 3, max(e.seq) * 2
-    FROM raw_sys_enter_writev AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 3, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_writev AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 4, max(e.seq) * 2
-    FROM raw_sys_enter_pwritev AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 4, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwritev AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 5, max(e.seq) * 2
-    FROM raw_sys_enter_pwritev2 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 5, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwritev2 AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 6, max(e.seq) * 2
-    FROM raw_sys_enter_copy_file_range AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 6, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_copy_file_range AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 7, max(e.seq) * 2
-    FROM raw_sys_enter_sendfile64 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 7, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_sendfile64 AS x
-    GROUP BY x.tid
-  ),
-  last AS (
-    SELECT e.call, max(e.step) AS step
-    FROM ends AS e
-    GROUP BY e.tid, e.call
-  ),
-  -- Entries that no return follows, but another entry, or nothing.
-  entered AS (
-    SELECT e.tid, 1 AS call, e.seq, e.ts, n.ts AS next_ts
-    FROM raw_sys_enter_write AS n
-    CROSS JOIN raw_sys_enter_write AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 2, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_pwrite64 AS n
-    CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 3, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_writev AS n
-    CROSS JOIN raw_sys_enter_writev AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 4, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_pwritev AS n
-    CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 5, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_pwritev2 AS n
-    CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 6, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_copy_file_range AS n
-    CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 7, e.seq, e.ts, n.ts
-    FROM raw_sys_enter_sendfile64 AS n
-    CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = n.prev_seq
-    UNION ALL
-    SELECT e.tid, 1, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_write AS e ON e.seq = l.step / 2
-    WHERE l.call = 1 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 2, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = l.step / 2
-    WHERE l.call = 2 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 3, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_writev AS e ON e.seq = l.step / 2
-    WHERE l.call = 3 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 4, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = l.step / 2
-    WHERE l.call = 4 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 5, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = l.step / 2
-    WHERE l.call = 5 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 6, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = l.step / 2
-    WHERE l.call = 6 AND l.step % 2 = 0
-    UNION ALL
-    SELECT e.tid, 7, e.seq, e.ts, NULL
-    FROM last AS l
-    CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = l.step / 2
-    WHERE l.call = 7 AND l.step % 2 = 0
-  ),
   lost AS (
     SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
     FROM raw_lost_events AS l
@@ -242,7 +113,7 @@ WITH
         ELSE 'lost'
       END,
       e.ts, e.next_ts, 0, NULL, NULL
-    FROM entered AS e
+    FROM _write_entered AS e
     CROSS JOIN lost AS l
   )
 SELECT
@@ -346,3 +217,136 @@ SELECT
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
 WHERE p.is_entry = 1 AND coalesce(p.next_is_entry, 0) = 0;
+
+-- @view     _write_entered
+-- @summary  Entries of system calls that write, each with its return.
+-- @grain    call; order tid, seq
+CREATE VIEW _write_entered AS
+WITH
+  -- Per task and call, the last of all entries and returns: twice its seq, and
+  -- one more where it is a return.
+  ends AS (
+    SELECT e.tid, 1 AS call, max(e.seq) * 2 AS step
+    FROM raw_sys_enter_write AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 1, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_write AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 2, max(e.seq) * 2
+    FROM raw_sys_enter_pwrite64 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 2, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwrite64 AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 3, max(e.seq) * 2
+    FROM raw_sys_enter_writev AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 3, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_writev AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 4, max(e.seq) * 2
+    FROM raw_sys_enter_pwritev AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 4, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwritev AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 5, max(e.seq) * 2
+    FROM raw_sys_enter_pwritev2 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 5, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwritev2 AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 6, max(e.seq) * 2
+    FROM raw_sys_enter_copy_file_range AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 6, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_copy_file_range AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 7, max(e.seq) * 2
+    FROM raw_sys_enter_sendfile64 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 7, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_sendfile64 AS x
+    GROUP BY x.tid
+  ),
+  last AS (
+    SELECT e.call, max(e.step) AS step
+    FROM ends AS e
+    GROUP BY e.tid, e.call
+  )
+-- Entries that no return follows, but another entry, or nothing.
+SELECT e.tid, 1 AS call, e.seq, e.ts, n.ts AS next_ts
+FROM raw_sys_enter_write AS n
+CROSS JOIN raw_sys_enter_write AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 2, e.seq, e.ts, n.ts
+FROM raw_sys_enter_pwrite64 AS n
+CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 3, e.seq, e.ts, n.ts
+FROM raw_sys_enter_writev AS n
+CROSS JOIN raw_sys_enter_writev AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 4, e.seq, e.ts, n.ts
+FROM raw_sys_enter_pwritev AS n
+CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 5, e.seq, e.ts, n.ts
+FROM raw_sys_enter_pwritev2 AS n
+CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 6, e.seq, e.ts, n.ts
+FROM raw_sys_enter_copy_file_range AS n
+CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 7, e.seq, e.ts, n.ts
+FROM raw_sys_enter_sendfile64 AS n
+CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = n.prev_seq
+UNION ALL
+SELECT e.tid, 1, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_write AS e ON e.seq = l.step / 2
+WHERE l.call = 1 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 2, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = l.step / 2
+WHERE l.call = 2 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 3, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_writev AS e ON e.seq = l.step / 2
+WHERE l.call = 3 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 4, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = l.step / 2
+WHERE l.call = 4 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 5, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = l.step / 2
+WHERE l.call = 5 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 6, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = l.step / 2
+WHERE l.call = 6 AND l.step % 2 = 0
+UNION ALL
+SELECT e.tid, 7, e.seq, e.ts, NULL
+FROM last AS l
+CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = l.step / 2
+WHERE l.call = 7 AND l.step % 2 = 0;

@@ -49,257 +49,11 @@ WITH
     WHERE t.is_step = 1
       AND t.seq IN (SELECT a.first_seq FROM wb_throttle_total AS a)
   ),
-  wrote AS (
-    SELECT
-      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.first_seq,
-      a.first_ts, a.last_ts,
-      coalesce(c.charged_bytes, 0) AS charged_bytes,
-      c.slept_ns, c.slept_until_ts,
-      -- A task's count of dirtied pages is of all wbs, so the only call for one
-      -- can be charged what was dirtied of another.
-      CASE
-        WHEN (
-            a.events_count = 1
-            OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
-          )
-          AND (
-            coalesce(c.pause_max_ns, 0) <= 0
-            OR a.events_count * v.incidental_divisor
-              <= sum(a.events_count) OVER (PARTITION BY a.task_id)
-          )
-          THEN 1
-        ELSE 0
-      END AS is_incidental
-    FROM wb_throttle_total AS a
-    CROSS JOIN wb_rule AS v
-    LEFT JOIN _dirtied_charge AS c
-      ON c.task_id = a.task_id
-      AND c.bdi = a.bdi
-      AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
-  ),
-  writer AS (
-    SELECT
-      w.*,
-      k.comm,
-      sum(1 - w.is_incidental) OVER of_task AS wbs_count,
-      sum(w.events_count) OVER of_task AS all_events_count,
-      sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
-      sum(1 - w.is_incidental) OVER (
-        PARTITION BY w.bdi, coalesce(w.cgroup_ino, 0)
-      ) AS writers_count,
-      row_number() OVER (
-        PARTITION BY w.task_id
-        ORDER BY
-          w.is_incidental,
-          w.charged_bytes DESC,
-          w.events_count DESC,
-          w.bdi, w.cgroup_ino
-      ) AS place
-    FROM wrote AS w
-    JOIN wb_task AS k ON k.task_id = w.task_id
-    WINDOW of_task AS (PARTITION BY w.task_id)
-  ),
-  looked AS (
-    SELECT
-      w.*,
-      -- Each balance_dirty_pages event has a look of its own before it.
-      CASE
-        WHEN l.looks_count > w.all_events_count
-          THEN l.looks_count - w.all_events_count
-        WHEN m.total_bytes IS NOT NULL THEN 0
-      END AS free_calls_count,
-      min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
-      max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
-      coalesce(l.first_seq, w.first_seq) AS first_look_seq,
-      l.second_seq, m.total_bytes
-    FROM writer AS w
-    CROSS JOIN _dirtied_machine AS m
-    LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
-  ),
-  machine AS (
-    SELECT
-      l.total_bytes,
-      sum(l.charged_bytes) AS charged_bytes,
-      -- A task of several wbs counts once.
-      sum(CASE WHEN l.place = 1 THEN l.free_calls_count ELSE 0 END)
-        AS free_calls_count,
-      -- A memory cgroup's tasks are polled more often (the smaller of two
-      -- intervals counts), so their calls stand for fewer pages than others'.
-      count(DISTINCT coalesce(l.cgroup_ino, 0)) AS cgroups_count
-    FROM looked AS l
-    GROUP BY l.total_bytes
-  ),
-  shared AS (
-    SELECT
-      l.*,
-      1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
-      CASE
-        WHEN m.cgroups_count > 1 THEN NULL
-        WHEN m.total_bytes <= m.charged_bytes THEN 0.0
-        WHEN m.free_calls_count > 0
-          THEN 1.0 * (m.total_bytes - m.charged_bytes) / m.free_calls_count
-      END AS free_call_bytes,
-      CASE
-        WHEN l.wbs_count = 1 THEN 1.0 - l.is_incidental
-        WHEN l.task_charged_bytes > 0
-          THEN 1.0 * l.charged_bytes / l.task_charged_bytes
-        ELSE 0.0
-      END AS wb_ratio
-    FROM looked AS l
-    CROSS JOIN machine AS m
-  ),
-  probed AS (
-    SELECT
-      w.task_id, w.bdi,
-      coalesce(w.cgroup_ino, 0) AS cgroup_key,
-      sum(p.dirtied_bytes) AS bytes,
-      min(p.ts) AS first_ts,
-      max(p.ts) AS last_ts,
-      min(p.seq) AS first_seq
-    FROM writer AS w
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS k ON k.task_id = w.task_id
-    JOIN wb_probe_call AS p
-      ON p.tid = k.tid
-      AND p.seq >= k.from_seq
-      AND p.seq < k.until_seq
-      AND (
-        (p.bdi IS NULL AND w.place = 1)
-        OR (
-          p.bdi = w.bdi
-          AND coalesce(p.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
-        )
-      )
-    WHERE in_time!(p.ts, b)
-    GROUP BY w.task_id, w.bdi, coalesce(w.cgroup_ino, 0)
-  ),
-  -- The thread's account has no times, so it is of the whole run only.
-  accounted AS (
-    SELECT
-      w.task_id,
-      max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END)
-        - max(CASE WHEN i.sample = 'start' THEN i.write_bytes ELSE 0 END)
-        AS bytes
-    FROM writer AS w
-    CROSS JOIN wb_params AS p
-    JOIN raw_task_io AS i ON i.tid = w.tid
-    WHERE p.t0_ns IS NULL
-      AND p.t1_ns IS NULL
-      AND w.place = 1
-      AND w.is_incidental = 0
-      AND NOT EXISTS (
-        SELECT 1
-        FROM writer AS o
-        WHERE o.tid = w.tid AND o.task_id <> w.task_id
-      )
-    GROUP BY w.task_id
-    HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
-      AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
-  ),
-  written AS MATERIALIZED (
-    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
-    FROM (
-      SELECT DISTINCT w.tid FROM writer AS w WHERE w.is_incidental = 0
-    ) AS o
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS k ON k.tid = o.tid
-    JOIN wb_write_call AS c
-      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
-    WHERE (c.fd IS NULL OR c.fd <> 2)
-      AND in_time!(c.ts, b)
-    GROUP BY k.tid, k.task_id
-  ),
-  -- A thread is charged under one name what it wrote under another, and also
-  -- what tasks that exited left on its CPU.
-  thread AS (
-    SELECT
-      t.tid, t.bytes,
-      max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
-    FROM (
-      SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
-    ) AS t
-    JOIN writer AS w ON w.tid = t.tid AND w.place = 1
-    GROUP BY t.tid, t.bytes
-  ),
-  -- With more excess, writers dirty pages by other ways, too: mmap, io_uring.
-  called AS (
-    SELECT o.bdi, o.cgroup_key
-    FROM (
-      SELECT DISTINCT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, w.tid
-      FROM writer AS w
-      WHERE w.is_incidental = 0
-    ) AS o
-    JOIN thread AS t ON t.tid = o.tid
-    CROSS JOIN wb_rule AS v
-    GROUP BY o.bdi, o.cgroup_key, v.incidental_bytes, v.leaked_bytes,
-      v.leaked_ratio
-    HAVING max(t.excess_bytes) <= v.incidental_bytes
-      OR (
-        max(t.excess_bytes) <= v.leaked_bytes
-        AND sum(t.excess_bytes) <= v.leaked_ratio * sum(t.bytes)
-      )
-  ),
-  -- fio does not tell which thread did a job: the largest job is that of the
-  -- task with the most bytes, when there are as many of the one as of the
-  -- other. Where two are so near that it may be the wrong one, either will do.
-  fio_task AS (
-    SELECT
-      s.task_id,
-      row_number() OVER (
-        ORDER BY s.charged_bytes
-            + coalesce(s.free_calls_count * s.free_call_bytes, 0) DESC,
-          s.task_id
-      ) AS place,
-      count(*) OVER () AS tasks_count
-    FROM shared AS s
-    WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
-  ),
-  job AS (
-    SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s, f.clat_max_ns
-    FROM fio_task AS t
-    CROSS JOIN wb_params AS p
-    JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
-    WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL
-  ),
-  source AS (
-    SELECT p.task_id, p.bdi, p.cgroup_key, 1 AS grade, 1.0 * p.bytes AS bytes
-    FROM probed AS p
-    UNION ALL
-    -- It is of all wbs, too: each has the share that it was charged.
-    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 2, s.wb_ratio * a.bytes
-    FROM shared AS s
-    JOIN accounted AS a ON a.task_id = s.task_id
-    WHERE s.is_incidental = 0
-    UNION ALL
-    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 3, f.bytes
-    FROM writer AS w
-    JOIN job AS f ON f.task_id = w.task_id
-    WHERE w.is_incidental = 0
-    UNION ALL
-    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 4,
-      s.wb_ratio * coalesce(c.bytes, 0)
-    FROM shared AS s
-    JOIN thread AS t ON t.tid = s.tid AND t.bytes > 0
-    JOIN called AS k
-      ON k.bdi = s.bdi AND k.cgroup_key = coalesce(s.cgroup_ino, 0)
-    LEFT JOIN written AS c ON c.task_id = s.task_id
-    WHERE s.is_incidental = 0
-    UNION ALL
-    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
-      s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
-    FROM shared AS s
-    CROSS JOIN wb_rule AS v
-    WHERE s.free_calls_count * s.free_call_bytes IS NOT NULL
-      AND s.coverage_ratio >= v.calibrated_least_ratio
-    UNION ALL
-    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 6, w.charged_bytes
-    FROM writer AS w
-  ),
   -- Of each wb the best that tells of every writer.
   told AS (
     SELECT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, s.grade
-    FROM writer AS w
-    JOIN source AS s
+    FROM _dirtied_writer AS w
+    JOIN _dirtied_source AS s
       ON s.task_id = w.task_id
       AND s.bdi = w.bdi
       AND s.cgroup_key = coalesce(w.cgroup_ino, 0)
@@ -356,20 +110,20 @@ SELECT
   j.clat_max_ns AS fio_clat_max_ns,
   CASE WHEN j.task_id IS NULL THEN 0 ELSE 1 END AS is_fio,
   s.is_incidental
-FROM shared AS s
+FROM _dirtied_shared AS s
 LEFT JOIN best AS b
   ON b.bdi = s.bdi AND b.cgroup_key = coalesce(s.cgroup_ino, 0)
-LEFT JOIN source AS e
+LEFT JOIN _dirtied_source AS e
   ON e.task_id = s.task_id
   AND e.bdi = s.bdi
   AND e.cgroup_key = coalesce(s.cgroup_ino, 0)
   AND e.grade = b.grade
-LEFT JOIN probed AS p
+LEFT JOIN _dirtied_probed AS p
   ON p.task_id = s.task_id
   AND p.bdi = s.bdi
   AND p.cgroup_key = coalesce(s.cgroup_ino, 0)
 LEFT JOIN first_charge AS f ON f.seq = s.first_seq
-LEFT JOIN job AS j ON j.task_id = s.task_id;
+LEFT JOIN _dirtied_job AS j ON j.task_id = s.task_id;
 
 -- @view     _dirtied_charge
 -- @summary  What the events of the time of interest charge to each task, and
@@ -603,3 +357,274 @@ SELECT
   o.clat_max_ns
 FROM of_writes AS o
 CROSS JOIN wb_units AS u;
+
+-- @view     _dirtied_writer
+-- @summary  Each task and wb that balance_dirty_pages events name.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @materialize
+CREATE VIEW _dirtied_writer AS
+WITH
+  wrote AS (
+    SELECT
+      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.first_seq,
+      a.first_ts, a.last_ts,
+      coalesce(c.charged_bytes, 0) AS charged_bytes,
+      c.slept_ns, c.slept_until_ts,
+      -- A task's count of dirtied pages is of all wbs, so the only call for one
+      -- can be charged what was dirtied of another.
+      CASE
+        WHEN (
+            a.events_count = 1
+            OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
+          )
+          AND (
+            coalesce(c.pause_max_ns, 0) <= 0
+            OR a.events_count * v.incidental_divisor
+              <= sum(a.events_count) OVER (PARTITION BY a.task_id)
+          )
+          THEN 1
+        ELSE 0
+      END AS is_incidental
+    FROM wb_throttle_total AS a
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN _dirtied_charge AS c
+      ON c.task_id = a.task_id
+      AND c.bdi = a.bdi
+      AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
+  )
+SELECT
+  w.*,
+  k.comm,
+  sum(1 - w.is_incidental) OVER of_task AS wbs_count,
+  sum(w.events_count) OVER of_task AS all_events_count,
+  sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
+  sum(1 - w.is_incidental) OVER (
+    PARTITION BY w.bdi, coalesce(w.cgroup_ino, 0)
+  ) AS writers_count,
+  row_number() OVER (
+    PARTITION BY w.task_id
+    ORDER BY
+      w.is_incidental,
+      w.charged_bytes DESC,
+      w.events_count DESC,
+      w.bdi, w.cgroup_ino
+  ) AS place
+FROM wrote AS w
+JOIN wb_task AS k ON k.task_id = w.task_id
+WINDOW of_task AS (PARTITION BY w.task_id);
+
+-- @view     _dirtied_shared
+-- @summary  How much of what the machine dirtied the events charge, and what a
+--   call in free run stands for.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @materialize
+CREATE VIEW _dirtied_shared AS
+WITH
+  looked AS (
+    SELECT
+      w.*,
+      -- Each balance_dirty_pages event has a look of its own before it.
+      CASE
+        WHEN l.looks_count > w.all_events_count
+          THEN l.looks_count - w.all_events_count
+        WHEN m.total_bytes IS NOT NULL THEN 0
+      END AS free_calls_count,
+      min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
+      max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
+      coalesce(l.first_seq, w.first_seq) AS first_look_seq,
+      l.second_seq, m.total_bytes
+    FROM _dirtied_writer AS w
+    CROSS JOIN _dirtied_machine AS m
+    LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
+  ),
+  machine AS (
+    SELECT
+      l.total_bytes,
+      sum(l.charged_bytes) AS charged_bytes,
+      -- A task of several wbs counts once.
+      sum(CASE WHEN l.place = 1 THEN l.free_calls_count ELSE 0 END)
+        AS free_calls_count,
+      -- A memory cgroup's tasks are polled more often (the smaller of two
+      -- intervals counts), so their calls stand for fewer pages than others'.
+      count(DISTINCT coalesce(l.cgroup_ino, 0)) AS cgroups_count
+    FROM looked AS l
+    GROUP BY l.total_bytes
+  )
+SELECT
+  l.*,
+  1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
+  CASE
+    WHEN m.cgroups_count > 1 THEN NULL
+    WHEN m.total_bytes <= m.charged_bytes THEN 0.0
+    WHEN m.free_calls_count > 0
+      THEN 1.0 * (m.total_bytes - m.charged_bytes) / m.free_calls_count
+  END AS free_call_bytes,
+  CASE
+    WHEN l.wbs_count = 1 THEN 1.0 - l.is_incidental
+    WHEN l.task_charged_bytes > 0
+      THEN 1.0 * l.charged_bytes / l.task_charged_bytes
+    ELSE 0.0
+  END AS wb_ratio
+FROM looked AS l
+CROSS JOIN machine AS m;
+
+-- @view     _dirtied_probed
+-- @summary  What probes tell that each writer dirtied.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
+-- @materialize
+CREATE VIEW _dirtied_probed AS
+SELECT
+  w.task_id, w.bdi,
+  coalesce(w.cgroup_ino, 0) AS cgroup_key,
+  sum(p.dirtied_bytes) AS bytes,
+  min(p.ts) AS first_ts,
+  max(p.ts) AS last_ts,
+  min(p.seq) AS first_seq
+FROM _dirtied_writer AS w
+CROSS JOIN wb_bounds AS b
+JOIN wb_task AS k ON k.task_id = w.task_id
+JOIN wb_probe_call AS p
+  ON p.tid = k.tid
+  AND p.seq >= k.from_seq
+  AND p.seq < k.until_seq
+  AND (
+    (p.bdi IS NULL AND w.place = 1)
+    OR (
+      p.bdi = w.bdi
+      AND coalesce(p.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
+    )
+  )
+WHERE in_time!(p.ts, b)
+GROUP BY w.task_id, w.bdi, coalesce(w.cgroup_ino, 0);
+
+-- @view     _dirtied_job
+-- @summary  Which job of fio each task did.
+-- @grain    task; order task_id
+CREATE VIEW _dirtied_job AS
+WITH
+  -- fio does not tell which thread did a job: the largest job is that of the
+  -- task with the most bytes, when there are as many of the one as of the
+  -- other. Where two are so near that it may be the wrong one, either will do.
+  fio_task AS (
+    SELECT
+      s.task_id,
+      row_number() OVER (
+        ORDER BY s.charged_bytes
+            + coalesce(s.free_calls_count * s.free_call_bytes, 0) DESC,
+          s.task_id
+      ) AS place,
+      count(*) OVER () AS tasks_count
+    FROM _dirtied_shared AS s
+    WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
+  )
+SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s, f.clat_max_ns
+FROM fio_task AS t
+CROSS JOIN wb_params AS p
+JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
+WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL;
+
+-- @view     _dirtied_source
+-- @summary  What each writer dirtied, by each source that tells.
+-- @grain    task under a name, bdi, cgroup, source; order task_id, bdi,
+--   cgroup_key, grade
+-- @materialize
+CREATE VIEW _dirtied_source AS
+WITH
+  -- The thread's account has no times, so it is of the whole run only.
+  accounted AS (
+    SELECT
+      w.task_id,
+      max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END)
+        - max(CASE WHEN i.sample = 'start' THEN i.write_bytes ELSE 0 END)
+        AS bytes
+    FROM _dirtied_writer AS w
+    CROSS JOIN wb_params AS p
+    JOIN raw_task_io AS i ON i.tid = w.tid
+    WHERE p.t0_ns IS NULL
+      AND p.t1_ns IS NULL
+      AND w.place = 1
+      AND w.is_incidental = 0
+      AND NOT EXISTS (
+        SELECT 1
+        FROM _dirtied_writer AS o
+        WHERE o.tid = w.tid AND o.task_id <> w.task_id
+      )
+    GROUP BY w.task_id
+    HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
+      AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
+  ),
+  written AS MATERIALIZED (
+    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
+    FROM (
+      SELECT DISTINCT w.tid FROM _dirtied_writer AS w WHERE w.is_incidental = 0
+    ) AS o
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS k ON k.tid = o.tid
+    JOIN wb_write_call AS c
+      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
+    WHERE (c.fd IS NULL OR c.fd <> 2)
+      AND in_time!(c.ts, b)
+    GROUP BY k.tid, k.task_id
+  ),
+  -- A thread is charged under one name what it wrote under another, and also
+  -- what tasks that exited left on its CPU.
+  thread AS (
+    SELECT
+      t.tid, t.bytes,
+      max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
+    FROM (
+      SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
+    ) AS t
+    JOIN _dirtied_writer AS w ON w.tid = t.tid AND w.place = 1
+    GROUP BY t.tid, t.bytes
+  ),
+  -- With more excess, writers dirty pages by other ways, too: mmap, io_uring.
+  called AS (
+    SELECT o.bdi, o.cgroup_key
+    FROM (
+      SELECT DISTINCT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, w.tid
+      FROM _dirtied_writer AS w
+      WHERE w.is_incidental = 0
+    ) AS o
+    JOIN thread AS t ON t.tid = o.tid
+    CROSS JOIN wb_rule AS v
+    GROUP BY o.bdi, o.cgroup_key, v.incidental_bytes, v.leaked_bytes,
+      v.leaked_ratio
+    HAVING max(t.excess_bytes) <= v.incidental_bytes
+      OR (
+        max(t.excess_bytes) <= v.leaked_bytes
+        AND sum(t.excess_bytes) <= v.leaked_ratio * sum(t.bytes)
+      )
+  )
+SELECT p.task_id, p.bdi, p.cgroup_key, 1 AS grade, 1.0 * p.bytes AS bytes
+FROM _dirtied_probed AS p
+UNION ALL
+-- It is of all wbs, too: each has the share that it was charged.
+SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 2, s.wb_ratio * a.bytes
+FROM _dirtied_shared AS s
+JOIN accounted AS a ON a.task_id = s.task_id
+WHERE s.is_incidental = 0
+UNION ALL
+SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 3, f.bytes
+FROM _dirtied_writer AS w
+JOIN _dirtied_job AS f ON f.task_id = w.task_id
+WHERE w.is_incidental = 0
+UNION ALL
+SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 4,
+  s.wb_ratio * coalesce(c.bytes, 0)
+FROM _dirtied_shared AS s
+JOIN thread AS t ON t.tid = s.tid AND t.bytes > 0
+JOIN called AS k
+  ON k.bdi = s.bdi AND k.cgroup_key = coalesce(s.cgroup_ino, 0)
+LEFT JOIN written AS c ON c.task_id = s.task_id
+WHERE s.is_incidental = 0
+UNION ALL
+SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
+  s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
+FROM _dirtied_shared AS s
+CROSS JOIN wb_rule AS v
+WHERE s.free_calls_count * s.free_call_bytes IS NOT NULL
+  AND s.coverage_ratio >= v.calibrated_least_ratio
+UNION ALL
+SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 6, w.charged_bytes
+FROM _dirtied_writer AS w;

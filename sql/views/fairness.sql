@@ -47,108 +47,6 @@
 -- @materialize
 CREATE VIEW wb_task_rate AS
 WITH
-  watched AS (
-    SELECT DISTINCT s.prev_pid AS tid
-    FROM raw_sched_switch AS s
-  ),
-  dirtying AS (
-    SELECT
-      a.bdi, a.cgroup_ino, k.tid, k.comm, a.task_id,
-      a.first_ts AS from_ts,
-      max(d.slept_until_ts, a.last_ts) AS to_ts,
-      a.last_ts - a.first_ts AS active_ns,
-      a.events_count,
-      -- The first event's pages were dirtied before it, so before the time
-      -- that the rate is taken over.
-      d.charged_bytes - d.first_charged_bytes AS dirtied_bytes,
-      d.slept_ns, d.estimate_bytes, d.basis, d.coverage_ratio, d.is_fio,
-      d.asked_bytes_per_s,
-      CASE
-        WHEN d.basis = 'bound' THEN d.charged_bytes - d.first_charged_bytes
-        ELSE d.estimate_bytes - d.first_bytes
-      END AS rate_bytes,
-      CASE WHEN d.basis = 'bound' THEN a.first_ts ELSE d.from_ts END
-        AS rate_from_ts,
-      CASE WHEN d.basis = 'bound' THEN a.last_ts ELSE d.to_ts END AS rate_to_ts,
-      d.fio_bytes_per_s
-    FROM wb_throttle_total AS a
-    JOIN wb_task AS k ON k.task_id = a.task_id
-    JOIN wb_task_dirtied AS d
-      ON d.task_id = a.task_id
-      AND d.bdi = a.bdi
-      AND coalesce(d.cgroup_ino, 0) = coalesce(a.cgroup_ino, 0)
-    WHERE d.is_incidental = 0 AND d.slept_ns IS NOT NULL
-  ),
-  task_rate AS (
-    SELECT
-      a.*,
-      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio,
-      coalesce(
-        a.fio_bytes_per_s,
-        1.0 * u.second_ns * a.rate_bytes
-          / nullif(a.rate_to_ts - a.rate_from_ts, 0)
-      ) AS rate
-    FROM dirtying AS a
-    CROSS JOIN wb_units AS u
-    WHERE a.active_ns > 0 AND a.dirtied_bytes > 0
-  ),
-  spent AS (
-    SELECT
-      r.bdi, r.cgroup_ino, r.task_id,
-      1.0 * total(
-        CASE i.is_idle WHEN 1
-          THEN max(min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts), 0)
-        END
-      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio,
-      -- Of the time that its rate is of.
-      sum(
-        CASE i.is_idle WHEN 0
-          THEN max(min(i.end_ts, r.rate_to_ts) - max(i.ts, r.rate_from_ts), 0)
-        END
-      ) AS cpu_ns
-    FROM task_rate AS r
-    JOIN _spent AS i
-      ON i.tid = r.tid
-      AND i.end_ts > min(r.from_ts, r.rate_from_ts)
-      AND i.ts < max(r.to_ts, r.rate_to_ts)
-    GROUP BY r.bdi, r.cgroup_ino, r.task_id
-  ),
-  seen AS (
-    SELECT
-      r.*,
-      CASE
-        WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
-        WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
-      END AS idle_ratio,
-      r.rate * (r.rate_to_ts - r.rate_from_ts) / nullif(i.cpu_ns, 0)
-        AS cpu_rate,
-      -- Each of the tasks of the wb must be known.
-      CASE
-        WHEN min(r.is_fio) OVER wb = 1 THEN 'fio'
-        WHEN min(r.tid IN (SELECT w.tid FROM watched AS w)) OVER wb = 1
-          THEN 'sched'
-        ELSE 'none'
-      END AS demand_basis
-    FROM task_rate AS r
-    LEFT JOIN spent AS i
-      ON i.bdi = r.bdi
-      AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
-      AND i.task_id = r.task_id
-    WINDOW wb AS (PARTITION BY r.bdi, r.cgroup_ino)
-  ),
-  judged AS (
-    SELECT
-      s.*,
-      CASE
-        WHEN s.demand_basis = 'fio'
-          THEN CASE WHEN s.asked_bytes_per_s IS NULL THEN 0 ELSE 1 END
-        WHEN s.slept_ratio < v.throttled_least_ratio THEN 1
-        WHEN s.idle_ratio >= v.idle_least_ratio THEN 1
-        ELSE 0
-      END AS is_demand_limited
-    FROM seen AS s
-    CROSS JOIN wb_rule AS v
-  ),
   demand AS (
     SELECT
       j.*,
@@ -158,7 +56,7 @@ WITH
         WHEN j.is_demand_limited = 0 THEN max(j.cpu_rate, j.rate)
         ELSE j.rate
       END AS asked
-    FROM judged AS j
+    FROM _task_demand AS j
   ),
   -- Of tasks one after the other, rates are of different times, and add up to
   -- nothing.
@@ -396,3 +294,109 @@ CROSS JOIN wb_bounds AS b
 WHERE (p.is_on = 1 OR p.left_state IN ('S', 'T'))
   -- Two switches of one kind in a row: the one between them was not recorded.
   AND coalesce(p.next_is_on <> p.is_on, 1);
+
+-- @view     _task_demand
+-- @summary  What each task dirtied, and whether it wanted more than it got.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+CREATE VIEW _task_demand AS
+WITH
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  dirtying AS (
+    SELECT
+      a.bdi, a.cgroup_ino, k.tid, k.comm, a.task_id,
+      a.first_ts AS from_ts,
+      max(d.slept_until_ts, a.last_ts) AS to_ts,
+      a.last_ts - a.first_ts AS active_ns,
+      a.events_count,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      d.charged_bytes - d.first_charged_bytes AS dirtied_bytes,
+      d.slept_ns, d.estimate_bytes, d.basis, d.coverage_ratio, d.is_fio,
+      d.asked_bytes_per_s,
+      CASE
+        WHEN d.basis = 'bound' THEN d.charged_bytes - d.first_charged_bytes
+        ELSE d.estimate_bytes - d.first_bytes
+      END AS rate_bytes,
+      CASE WHEN d.basis = 'bound' THEN a.first_ts ELSE d.from_ts END
+        AS rate_from_ts,
+      CASE WHEN d.basis = 'bound' THEN a.last_ts ELSE d.to_ts END AS rate_to_ts,
+      d.fio_bytes_per_s
+    FROM wb_throttle_total AS a
+    JOIN wb_task AS k ON k.task_id = a.task_id
+    JOIN wb_task_dirtied AS d
+      ON d.task_id = a.task_id
+      AND d.bdi = a.bdi
+      AND coalesce(d.cgroup_ino, 0) = coalesce(a.cgroup_ino, 0)
+    WHERE d.is_incidental = 0 AND d.slept_ns IS NOT NULL
+  ),
+  task_rate AS (
+    SELECT
+      a.*,
+      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio,
+      coalesce(
+        a.fio_bytes_per_s,
+        1.0 * u.second_ns * a.rate_bytes
+          / nullif(a.rate_to_ts - a.rate_from_ts, 0)
+      ) AS rate
+    FROM dirtying AS a
+    CROSS JOIN wb_units AS u
+    WHERE a.active_ns > 0 AND a.dirtied_bytes > 0
+  ),
+  spent AS (
+    SELECT
+      r.bdi, r.cgroup_ino, r.task_id,
+      1.0 * total(
+        CASE i.is_idle WHEN 1
+          THEN max(min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts), 0)
+        END
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio,
+      -- Of the time that its rate is of.
+      sum(
+        CASE i.is_idle WHEN 0
+          THEN max(min(i.end_ts, r.rate_to_ts) - max(i.ts, r.rate_from_ts), 0)
+        END
+      ) AS cpu_ns
+    FROM task_rate AS r
+    JOIN _spent AS i
+      ON i.tid = r.tid
+      AND i.end_ts > min(r.from_ts, r.rate_from_ts)
+      AND i.ts < max(r.to_ts, r.rate_to_ts)
+    GROUP BY r.bdi, r.cgroup_ino, r.task_id
+  ),
+  seen AS (
+    SELECT
+      r.*,
+      CASE
+        WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
+        WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
+      END AS idle_ratio,
+      r.rate * (r.rate_to_ts - r.rate_from_ts) / nullif(i.cpu_ns, 0)
+        AS cpu_rate,
+      -- Each of the tasks of the wb must be known.
+      CASE
+        WHEN min(r.is_fio) OVER wb = 1 THEN 'fio'
+        WHEN min(r.tid IN (SELECT w.tid FROM watched AS w)) OVER wb = 1
+          THEN 'sched'
+        ELSE 'none'
+      END AS demand_basis
+    FROM task_rate AS r
+    LEFT JOIN spent AS i
+      ON i.bdi = r.bdi
+      AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
+      AND i.task_id = r.task_id
+    WINDOW wb AS (PARTITION BY r.bdi, r.cgroup_ino)
+  )
+SELECT
+  s.*,
+  CASE
+    WHEN s.demand_basis = 'fio'
+      THEN CASE WHEN s.asked_bytes_per_s IS NULL THEN 0 ELSE 1 END
+    WHEN s.slept_ratio < v.throttled_least_ratio THEN 1
+    WHEN s.idle_ratio >= v.idle_least_ratio THEN 1
+    ELSE 0
+  END AS is_demand_limited
+FROM seen AS s
+CROSS JOIN wb_rule AS v;

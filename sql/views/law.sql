@@ -51,7 +51,7 @@ CREATE VIEW wb_law_total AS
 WITH
   reason AS (
     SELECT w.is_replayed, w.why, count(*) AS events_count
-    FROM _law_break AS w
+    FROM wb_law_break AS w
     GROUP BY w.is_replayed, w.why
   ),
   broken AS (
@@ -96,22 +96,6 @@ CROSS JOIN _law_kernel AS k;
 -- @shared
 -- @summary  balance_dirty_pages events that have not the rate of the law, and
 --   those that cannot be replayed.
--- @grain    event of a kernel whose law is known; order seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
---   writeback:wb_domain_dirty_state
--- @column   predicted_pages_per_s INTEGER as in wb_law
--- @column   recorded_pages_per_s INTEGER as in wb_law
-CREATE VIEW wb_law_break AS
-SELECT
-  b.seq, b.ts, b.tid, b.bdi, b.cgroup_ino, b.domain,
-  b.predicted AS predicted_pages_per_s,
-  b.recorded AS recorded_pages_per_s,
-  b.is_replayed, b.why
-FROM _law_break AS b;
-
--- @view     _law_break
--- @summary  wb_law_break.
 -- @grain    event; order seq
 -- @key      seq
 -- @events   writeback:balance_dirty_pages
@@ -127,7 +111,7 @@ FROM _law_break AS b;
 -- @column   why TEXT what it can be, or what is missing
 -- @materialize
 -- @cost     650
-CREATE VIEW _law_break AS
+CREATE VIEW wb_law_break AS
 WITH
   broken AS (
     SELECT w.seq, w.predicted, w.recorded, w.is_agreed

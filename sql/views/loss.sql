@@ -26,10 +26,36 @@ FROM _loss AS l;
 --   may go on for another cause, and under another finding: it is of the one
 --   that held it longest.
 -- @grain    call, finding; order call_seq, finding
+-- @column   call_ns INTEGER held up in all, by waits that began in the time of
+--   interest
+-- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+-- @column   part_ns INTEGER held up under this finding; NULL likewise
+-- @materialize
+-- @cost     36
 CREATE VIEW wb_loss_call AS
-SELECT c.call_seq, c.finding, c.call_ns, c.own_call_ns, c.part_ns
-FROM _loss_call AS c
-ORDER BY c.call_seq, c.finding;
+WITH
+  -- Windows take three times as long.
+  held AS (
+    SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
+    FROM _loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.call_seq IS NOT NULL AND in_time!(l.ts, b)
+    GROUP BY l.call_seq, l.finding
+  ),
+  call AS (
+    SELECT
+      h.call_seq,
+      sum(h.held_ns) AS call_ns,
+      max(h.held_ns) AS most_ns
+    FROM held AS h
+    GROUP BY h.call_seq
+  )
+SELECT
+  h.call_seq, h.finding, c.call_ns,
+  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns,
+  CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
+FROM held AS h
+JOIN call AS c ON c.call_seq = h.call_seq;
 
 -- @view     wb_loss_total
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
@@ -75,7 +101,7 @@ WITH
       o.part_ns
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN _loss_call AS o
+    LEFT JOIN wb_loss_call AS o
       ON o.call_seq = l.call_seq AND o.finding = l.finding
     WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
   ),
@@ -247,40 +273,6 @@ SELECT
 FROM summed AS s
 JOIN wb_task AS t ON t.task_id = s.task_id;
 
--- @view     _loss_call
--- @summary  wb_loss_call.
--- @grain    call, finding; order call_seq, finding
--- @column   call_ns INTEGER held up in all, by waits that began in the time of
---   interest
--- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
--- @column   part_ns INTEGER held up under this finding; NULL likewise
--- @materialize
--- @cost     36
-CREATE VIEW _loss_call AS
-WITH
-  -- Windows take three times as long.
-  held AS (
-    SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
-    FROM _loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.call_seq IS NOT NULL AND in_time!(l.ts, b)
-    GROUP BY l.call_seq, l.finding
-  ),
-  call AS (
-    SELECT
-      h.call_seq,
-      sum(h.held_ns) AS call_ns,
-      max(h.held_ns) AS most_ns
-    FROM held AS h
-    GROUP BY h.call_seq
-  )
-SELECT
-  h.call_seq, h.finding, c.call_ns,
-  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns,
-  CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
-FROM held AS h
-JOIN call AS c ON c.call_seq = h.call_seq;
-
 -- @view     _loss
 -- @summary  wb_loss.
 -- @grain    wait of a task that is no kernel thread and none of the recorder,
@@ -323,62 +315,6 @@ WITH
     HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
       = max(coalesce(t.cgroup_ino, g.cgroup_ino))
   ),
-  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
-  -- A request inside a sync is part of that.
-  inside AS MATERIALIZED (
-    SELECT
-      i.wait_id,
-      i.kind = 'reclaim throttle' AS is_memcg,
-      i.kind = 'reclaim throttle' AND coalesce(i.ts < i.asked_until_ts, 0)
-        AS is_asked,
-      i.kind = 'block queue' AS is_sync
-    FROM (
-      SELECT
-        s.wait_id, s.ts, s.kind,
-        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS until_ts,
-        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS asked_until_ts,
-        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
-          OVER so_far AS synced_until_ts
-      FROM wb_stall AS s
-      WHERE s.kind IN (
-        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
-      )
-      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
-    ) AS i
-    WHERE (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
-      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
-  ),
-  placed AS (
-    SELECT
-      s.wait_id, s.ts, s.dur, s.tid, s.comm, s.task_id, s.kind, s.cause, s.bdi,
-      s.cgroup_ino,
-      s.device_ratio AS stall_device_ratio,
-      CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
-      CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
-      CASE WHEN s.kind = 'blocked outside throttling' THEN s.wait_id END
-        AS outside_id,
-      s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
-        AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
-      s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'
-        AND s.what NOT GLOB 'block_rq *[WD]*'
-        AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
-      s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
-      s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
-      -- The same kworker may be the one of a loop device, which calls fsync.
-      s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM _flusher AS w)
-        AS is_flusher,
-      s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
-    FROM wb_stall AS s
-    LEFT JOIN inside AS i ON i.wait_id = s.wait_id
-    WHERE s.dur > 0
-      -- Of its pauses recorder_writes tells.
-      AND (
-        s.tid NOT IN (SELECT r.tid FROM _recorder_task AS r)
-        OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
-      )
-  ),
   -- Its journal is asked to commit again and again; sync_file_range asks none.
   storm AS (
     SELECT
@@ -413,7 +349,7 @@ WITH
       coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
       p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
         OR p.bdi = '(unknown)' AS is_on_swap_device
-    FROM placed AS p
+    FROM _loss_wait AS p
     CROSS JOIN wb_swap_state AS m
     CROSS JOIN wb_dirty_reclaim AS g
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
@@ -500,72 +436,9 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @cost     160
 CREATE VIEW _loss_throttle AS
 WITH
-  first_of_wb AS (
-    SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
-    FROM wb_throttle_cause AS c
-    GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
-  ),
   placed AS MATERIALIZED (
-    SELECT
-      c.seq, c.ts, c.bdi,
-      coalesce(c.cgroup_ino, 1) AS cgroup_ino,
-      c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
-      h.bdi AS holder_bdi,
-      h.cgroup_ino AS holder_cgroup_ino,
-      CASE WHEN o.own_share_ratio IS NOT NULL
-        THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
-      END AS holder_share_ratio,
-      -- Time with requests up to the end and the start of the sleep: that of
-      -- the last stretch that had begun. What compresses pages is not idle.
-      CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
-        SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
-      ) THEN
-        1.0 * (
-          coalesce(
-            (
-              SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts)
-                - b.from_ts
-              FROM wb_busy AS b
-              WHERE b.resource = 'device'
-                AND b.device = c.bdi
-                AND b.from_ts <= c.sleep_ts + c.slept_ns
-              ORDER BY b.from_ts DESC
-              LIMIT 1
-            ), 0
-          ) - coalesce(
-            (
-              SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
-              FROM wb_busy AS b
-              WHERE b.resource = 'device'
-                AND b.device = c.bdi
-                AND b.from_ts <= c.sleep_ts
-              ORDER BY b.from_ts DESC
-              LIMIT 1
-            ), 0
-          )
-        ) / c.slept_ns
-      END AS device_ratio,
-      CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
-        ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
-      END AS disk_bytes_per_s,
-      -- Its requests tell nothing of the pages that it compresses.
-      d.reached_ratio IS NOT NULL AS is_packed,
-      c.ts - f.ts AS since_first_ns,
-      c.slept_ns, c.call_seq, c.limit_bytes, c.dirty_bytes, c.wb_dirty_bytes,
-      -- The call itself asked for it shortly before its event.
-      (
-        SELECT g.nr_writeback
-        FROM raw_global_dirty_state AS g
-        WHERE g.seq < c.seq AND g.seq >= c.seq - 256 AND g.tid = c.tid
-        ORDER BY g.seq DESC
-        LIMIT 1
-      ) AS nr_writeback
-    FROM wb_throttle_cause AS c
-    CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
-    LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
-    LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
-    LEFT JOIN first_of_wb AS f
-      ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
+    SELECT h.*
+    FROM _loss_holder AS h
   ),
   -- The file of a loop device lies there: only its threads are throttled.
   below_loop AS (
@@ -772,3 +645,135 @@ SELECT DISTINCT k.tid
 FROM listed AS l
 CROSS JOIN raw_task AS k
 WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
+
+-- @view     _loss_wait
+-- @summary  Each wait, and what it was in besides.
+-- @grain    wait; order wait_id
+CREATE VIEW _loss_wait AS
+WITH
+  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
+  -- A request inside a sync is part of that.
+  inside AS MATERIALIZED (
+    SELECT
+      i.wait_id,
+      i.kind = 'reclaim throttle' AS is_memcg,
+      i.kind = 'reclaim throttle' AND coalesce(i.ts < i.asked_until_ts, 0)
+        AS is_asked,
+      i.kind = 'block queue' AS is_sync
+    FROM (
+      SELECT
+        s.wait_id, s.ts, s.kind,
+        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS until_ts,
+        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS asked_until_ts,
+        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
+          OVER so_far AS synced_until_ts
+      FROM wb_stall AS s
+      WHERE s.kind IN (
+        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
+      )
+      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
+    ) AS i
+    WHERE (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
+      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
+  )
+SELECT
+  s.wait_id, s.ts, s.dur, s.tid, s.comm, s.task_id, s.kind, s.cause, s.bdi,
+  s.cgroup_ino,
+  s.device_ratio AS stall_device_ratio,
+  CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
+  CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
+  CASE WHEN s.kind = 'blocked outside throttling' THEN s.wait_id END
+    AS outside_id,
+  s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
+    AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
+  s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'
+    AND s.what NOT GLOB 'block_rq *[WD]*'
+    AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
+  s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
+  s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
+  -- The same kworker may be the one of a loop device, which calls fsync.
+  s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM _flusher AS w)
+    AS is_flusher,
+  s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
+FROM wb_stall AS s
+LEFT JOIN inside AS i ON i.wait_id = s.wait_id
+WHERE s.dur > 0
+  -- Of its pauses recorder_writes tells.
+  AND (
+    s.tid NOT IN (SELECT r.tid FROM _recorder_task AS r)
+    OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
+  );
+
+-- @view     _loss_holder
+-- @summary  Each sleep of a throttled task: whose pages filled its pool, how
+--   busy its disk was.
+-- @grain    sleep; order seq
+CREATE VIEW _loss_holder AS
+WITH
+  first_of_wb AS (
+    SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
+    FROM wb_throttle_cause AS c
+    GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
+  )
+SELECT
+  c.seq, c.ts, c.bdi,
+  coalesce(c.cgroup_ino, 1) AS cgroup_ino,
+  c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
+  h.bdi AS holder_bdi,
+  h.cgroup_ino AS holder_cgroup_ino,
+  CASE WHEN o.own_share_ratio IS NOT NULL
+    THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
+  END AS holder_share_ratio,
+  -- Time with requests up to the end and the start of the sleep: that of
+  -- the last stretch that had begun. What compresses pages is not idle.
+  CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
+    SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+  ) THEN
+    1.0 * (
+      coalesce(
+        (
+          SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts)
+            - b.from_ts
+          FROM wb_busy AS b
+          WHERE b.resource = 'device'
+            AND b.device = c.bdi
+            AND b.from_ts <= c.sleep_ts + c.slept_ns
+          ORDER BY b.from_ts DESC
+          LIMIT 1
+        ), 0
+      ) - coalesce(
+        (
+          SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
+          FROM wb_busy AS b
+          WHERE b.resource = 'device'
+            AND b.device = c.bdi
+            AND b.from_ts <= c.sleep_ts
+          ORDER BY b.from_ts DESC
+          LIMIT 1
+        ), 0
+      )
+    ) / c.slept_ns
+  END AS device_ratio,
+  CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
+    ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
+  END AS disk_bytes_per_s,
+  -- Its requests tell nothing of the pages that it compresses.
+  d.reached_ratio IS NOT NULL AS is_packed,
+  c.ts - f.ts AS since_first_ns,
+  c.slept_ns, c.call_seq, c.limit_bytes, c.dirty_bytes, c.wb_dirty_bytes,
+  -- The call itself asked for it shortly before its event.
+  (
+    SELECT g.nr_writeback
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < c.seq AND g.seq >= c.seq - 256 AND g.tid = c.tid
+    ORDER BY g.seq DESC
+    LIMIT 1
+  ) AS nr_writeback
+FROM wb_throttle_cause AS c
+CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
+LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
+LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
+LEFT JOIN first_of_wb AS f
+  ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1);

@@ -325,100 +325,13 @@ GROUP BY u.kib_bytes, u.page_bytes;
 -- @cost     93
 CREATE VIEW wb_disk_backlog AS
 WITH
-  -- The file behind a loop device is on the only disk that there is.
-  only_disk AS (
-    SELECT min(d.bdi) AS disk
-    FROM wb_disk_rate AS d
-    WHERE d.bdi NOT GLOB '7:*'
-      AND d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
-    HAVING count(*) = 1
-  ),
-  looped AS (
-    SELECT o.disk, max(d.bdi) AS bdi, sum(d.written_bytes) AS written_bytes
-    FROM only_disk AS o
-    CROSS JOIN wb_disk_rate AS d
-    WHERE d.bdi GLOB '7:*'
-    GROUP BY o.disk
-  ),
-  -- Those that the pages of files are dirty for.
-  filed AS (
-    SELECT f.bdi
-    FROM wb_flushed AS f
-    CROSS JOIN wb_rule AS v
-    WHERE f.pages_count >= v.few_pages_count
-    UNION
-    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
-  ),
-  -- What its disk writes is of another volume there.
-  idle_volume AS (
-    SELECT k.bdi
-    FROM wb_stack AS k
-    JOIN wb_stack AS s ON s.disk = k.disk
-    WHERE s.bdi IN (SELECT f.bdi FROM filed AS f)
-      AND k.bdi NOT IN (SELECT f.bdi FROM filed AS f)
-  ),
-  disk AS (
-    SELECT
-      d.bdi, d.disk_bytes_per_s, d.reached_ratio, d.request_bytes, d.busy_ns,
-      m.dirty_max_bytes,
-      CAST(d.written_bytes AS INTEGER) AS written_bytes,
-      -- What lies on a disk is what is written to, and counts once.
-      d.bdi IN (SELECT r.disk FROM _stack_right AS r) AS is_below,
-      d.written_bytes >= v.nearly_all_ratio * total(
-        CASE WHEN d.bdi NOT IN (SELECT r.disk FROM _stack_right AS r)
-          THEN max(d.written_bytes - coalesce(l.written_bytes, 0), 0)
-        END
-      ) OVER () AS is_main
-    FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_extent AS m
-    CROSS JOIN wb_rule AS v
-    LEFT JOIN looped AS l ON l.disk = d.bdi
-  ),
-  held AS (
-    SELECT
-      d.*,
-      -- Only where several disks wrote: it takes a look at all events.
-      CASE WHEN d.is_main = 0 THEN
-        nullif(
-          max(
-            coalesce(
-              (
-                SELECT max(r.wb_dirty) * u.page_bytes
-                FROM raw_balance_dirty_pages AS r
-                WHERE r.bdi = d.bdi
-                  AND r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
-                  AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
-              ),
-              0
-            ),
-            coalesce(
-              (
-                SELECT max(s.wb_dirty_bytes)
-                FROM wb_bdi_sample AS s
-                CROSS JOIN wb_params AS p
-                WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
-                  AND in_range!(s.ts, p)
-              ),
-              0
-            )
-          ),
-          0
-        )
-      END AS held_bytes
-    FROM disk AS d
-    CROSS JOIN wb_units AS u
-    -- Not before: pages of swap under writeback are in dirty_max_bytes.
-    WHERE d.bdi NOT IN (SELECT o.bdi FROM wb_swap_only AS o)
-      AND (d.is_below = 0 OR d.bdi IN (SELECT f.bdi FROM filed AS f))
-      AND d.bdi NOT IN (SELECT i.bdi FROM idle_volume AS i)
-  ),
   sized AS (
     SELECT
       h.*,
       CASE WHEN h.is_main THEN h.dirty_max_bytes
         ELSE min(h.dirty_max_bytes, coalesce(h.held_bytes, h.written_bytes))
       END AS backlog_bytes
-    FROM held AS h
+    FROM _disk_held AS h
   ),
   -- Whoever wants less queued before a sync or a commit is helped by no limit
   -- that is not lower than the one in force.
@@ -620,3 +533,94 @@ CREATE VIEW _stack_right AS
 SELECT DISTINCT s.bdi, s.disk
 FROM raw_stack AS s
 WHERE s.bdi <> s.disk;
+
+-- @view     _disk_held
+-- @summary  The most dirty data that each disk and volume had.
+-- @grain    bdi; order bdi
+CREATE VIEW _disk_held AS
+WITH
+  -- The file behind a loop device is on the only disk that there is.
+  only_disk AS (
+    SELECT min(d.bdi) AS disk
+    FROM wb_disk_rate AS d
+    WHERE d.bdi NOT GLOB '7:*'
+      AND d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+    HAVING count(*) = 1
+  ),
+  looped AS (
+    SELECT o.disk, max(d.bdi) AS bdi, sum(d.written_bytes) AS written_bytes
+    FROM only_disk AS o
+    CROSS JOIN wb_disk_rate AS d
+    WHERE d.bdi GLOB '7:*'
+    GROUP BY o.disk
+  ),
+  -- Those that the pages of files are dirty for.
+  filed AS (
+    SELECT f.bdi
+    FROM wb_flushed AS f
+    CROSS JOIN wb_rule AS v
+    WHERE f.pages_count >= v.few_pages_count
+    UNION
+    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+  ),
+  -- What its disk writes is of another volume there.
+  idle_volume AS (
+    SELECT k.bdi
+    FROM wb_stack AS k
+    JOIN wb_stack AS s ON s.disk = k.disk
+    WHERE s.bdi IN (SELECT f.bdi FROM filed AS f)
+      AND k.bdi NOT IN (SELECT f.bdi FROM filed AS f)
+  ),
+  disk AS (
+    SELECT
+      d.bdi, d.disk_bytes_per_s, d.reached_ratio, d.request_bytes, d.busy_ns,
+      m.dirty_max_bytes,
+      CAST(d.written_bytes AS INTEGER) AS written_bytes,
+      -- What lies on a disk is what is written to, and counts once.
+      d.bdi IN (SELECT r.disk FROM _stack_right AS r) AS is_below,
+      d.written_bytes >= v.nearly_all_ratio * total(
+        CASE WHEN d.bdi NOT IN (SELECT r.disk FROM _stack_right AS r)
+          THEN max(d.written_bytes - coalesce(l.written_bytes, 0), 0)
+        END
+      ) OVER () AS is_main
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN looped AS l ON l.disk = d.bdi
+  )
+SELECT
+  d.*,
+  -- Only where several disks wrote: it takes a look at all events.
+  CASE WHEN d.is_main = 0 THEN
+    nullif(
+      max(
+        coalesce(
+          (
+            SELECT max(r.wb_dirty) * u.page_bytes
+            FROM raw_balance_dirty_pages AS r
+            WHERE r.bdi = d.bdi
+              AND r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
+              AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
+          ),
+          0
+        ),
+        coalesce(
+          (
+            SELECT max(s.wb_dirty_bytes)
+            FROM wb_bdi_sample AS s
+            CROSS JOIN wb_params AS p
+            WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
+              AND in_range!(s.ts, p)
+          ),
+          0
+        )
+      ),
+      0
+    )
+  END AS held_bytes
+FROM disk AS d
+CROSS JOIN wb_units AS u
+-- Not before: pages of swap under writeback are in dirty_max_bytes.
+WHERE d.bdi NOT IN (SELECT o.bdi FROM wb_swap_only AS o)
+  AND (d.is_below = 0 OR d.bdi IN (SELECT f.bdi FROM filed AS f))
+  AND d.bdi NOT IN (SELECT i.bdi FROM idle_volume AS i);

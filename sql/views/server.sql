@@ -28,98 +28,12 @@
 -- @materialize
 CREATE VIEW wb_server_request AS
 WITH
-  steps AS (
-    SELECT
-      w.seq, w.ts, w.tid,
-      'nfs' AS protocol,
-      device!(w) AS device,
-      'WRITE' AS op,
-      w.fileid AS key_1,
-      w."offset" AS key_2,
-      w.count AS bytes,
-      NULL AS error,
-      0 AS is_end
-    FROM raw_nfs_initiate_write AS w
-    UNION ALL
-    SELECT
-      d.seq, d.ts, d.tid,
-      'nfs',
-      device!(d),
-      'WRITE',
-      d.fileid,
-      d."offset",
-      NULL, d.error, 1
-    FROM raw_nfs_writeback_done AS d
-    UNION ALL
-    SELECT
-      c.seq, c.ts, c.tid,
-      'nfs',
-      device!(c),
-      'COMMIT',
-      c.fileid,
-      c."offset",
-      NULL, NULL, 0
-    FROM raw_nfs_initiate_commit AS c
-    UNION ALL
-    SELECT
-      e.seq, e.ts, e.tid,
-      'nfs',
-      device!(e),
-      'COMMIT',
-      e.fileid,
-      e."offset",
-      NULL, e.error, 1
-    FROM raw_nfs_commit_done AS e
-    UNION ALL
-    SELECT
-      s.seq, s.ts, s.tid,
-      'fuse',
-      device!(s)
-        || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
-      CASE s.opcode
-        WHEN 1 THEN 'LOOKUP'
-        WHEN 2 THEN 'FORGET'
-        WHEN 3 THEN 'GETATTR'
-        WHEN 4 THEN 'SETATTR'
-        WHEN 12 THEN 'RENAME'
-        WHEN 14 THEN 'OPEN'
-        WHEN 15 THEN 'READ'
-        WHEN 16 THEN 'WRITE'
-        WHEN 17 THEN 'STATFS'
-        WHEN 18 THEN 'RELEASE'
-        WHEN 20 THEN 'FSYNC'
-        WHEN 21 THEN 'SETXATTR'
-        WHEN 22 THEN 'GETXATTR'
-        WHEN 25 THEN 'FLUSH'
-        WHEN 26 THEN 'INIT'
-        WHEN 35 THEN 'CREATE'
-        WHEN 36 THEN 'INTERRUPT'
-        WHEN 38 THEN 'DESTROY'
-        WHEN 42 THEN 'BATCH_FORGET'
-        WHEN 43 THEN 'FALLOCATE'
-        WHEN 47 THEN 'COPY_FILE_RANGE'
-        WHEN 50 THEN 'SYNCFS'
-        ELSE 'opcode ' || s.opcode
-      END,
-      s.req, 0,
-      CASE WHEN s.opcode = 16 THEN s.len - 80 END,
-      NULL, 0
-    FROM raw_fuse_request_send AS s
-    UNION ALL
-    SELECT
-      a.seq, a.ts, a.tid,
-      'fuse',
-      device!(a)
-        || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
-      NULL, a.req, 0, NULL, a.error, 1
-    FROM raw_fuse_request_end AS a
-  ),
   known AS (
     SELECT
       e.*,
       min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER same AS first_seq,
       max(CASE WHEN e.is_end = 0 THEN e.key_1 END) OVER device AS top_key
-    FROM steps AS e
+    FROM _request_step AS e
     WINDOW
       same AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
       device AS (PARTITION BY e.protocol, e.device)
@@ -193,3 +107,93 @@ CROSS JOIN wb_bounds AS b
 WHERE p.is_end = 0
   -- It wants no answer.
   AND p.op NOT IN ('FORGET', 'BATCH_FORGET', 'INTERRUPT');
+
+-- @view     _request_step
+-- @summary  Begins and ends of requests to servers of network file systems and
+--   FUSE.
+-- @grain    event; order seq
+CREATE VIEW _request_step AS
+SELECT
+  w.seq, w.ts, w.tid,
+  'nfs' AS protocol,
+  device!(w) AS device,
+  'WRITE' AS op,
+  w.fileid AS key_1,
+  w."offset" AS key_2,
+  w.count AS bytes,
+  NULL AS error,
+  0 AS is_end
+FROM raw_nfs_initiate_write AS w
+UNION ALL
+SELECT
+  d.seq, d.ts, d.tid,
+  'nfs',
+  device!(d),
+  'WRITE',
+  d.fileid,
+  d."offset",
+  NULL, d.error, 1
+FROM raw_nfs_writeback_done AS d
+UNION ALL
+SELECT
+  c.seq, c.ts, c.tid,
+  'nfs',
+  device!(c),
+  'COMMIT',
+  c.fileid,
+  c."offset",
+  NULL, NULL, 0
+FROM raw_nfs_initiate_commit AS c
+UNION ALL
+SELECT
+  e.seq, e.ts, e.tid,
+  'nfs',
+  device!(e),
+  'COMMIT',
+  e.fileid,
+  e."offset",
+  NULL, e.error, 1
+FROM raw_nfs_commit_done AS e
+UNION ALL
+SELECT
+  s.seq, s.ts, s.tid,
+  'fuse',
+  device!(s)
+    || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+  CASE s.opcode
+    WHEN 1 THEN 'LOOKUP'
+    WHEN 2 THEN 'FORGET'
+    WHEN 3 THEN 'GETATTR'
+    WHEN 4 THEN 'SETATTR'
+    WHEN 12 THEN 'RENAME'
+    WHEN 14 THEN 'OPEN'
+    WHEN 15 THEN 'READ'
+    WHEN 16 THEN 'WRITE'
+    WHEN 17 THEN 'STATFS'
+    WHEN 18 THEN 'RELEASE'
+    WHEN 20 THEN 'FSYNC'
+    WHEN 21 THEN 'SETXATTR'
+    WHEN 22 THEN 'GETXATTR'
+    WHEN 25 THEN 'FLUSH'
+    WHEN 26 THEN 'INIT'
+    WHEN 35 THEN 'CREATE'
+    WHEN 36 THEN 'INTERRUPT'
+    WHEN 38 THEN 'DESTROY'
+    WHEN 42 THEN 'BATCH_FORGET'
+    WHEN 43 THEN 'FALLOCATE'
+    WHEN 47 THEN 'COPY_FILE_RANGE'
+    WHEN 50 THEN 'SYNCFS'
+    ELSE 'opcode ' || s.opcode
+  END,
+  s.req, 0,
+  CASE WHEN s.opcode = 16 THEN s.len - 80 END,
+  NULL, 0
+FROM raw_fuse_request_send AS s
+UNION ALL
+SELECT
+  a.seq, a.ts, a.tid,
+  'fuse',
+  device!(a)
+    || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+  NULL, a.req, 0, NULL, a.error, 1
+FROM raw_fuse_request_end AS a;

@@ -115,9 +115,52 @@ LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq;
 --   Pieces of a task do not overlap, so they never add up to more than the time
 --   that has passed.
 -- @grain    piece of a wait; order tid, from_ts
+-- @column   wait_id INTEGER of wb_wait
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+-- @materialize
+-- @cost     130
 CREATE VIEW wb_wait_piece AS
-SELECT p.wait_id, p.tid, p.from_ts, p.to_ts
-FROM _wait_piece AS p;
+WITH
+  borders AS (
+    SELECT w.tid, w.ts, w.rank, 1 AS step, w.wait_id
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+    UNION ALL
+    SELECT w.tid, w.end_ts, w.rank, -1, NULL
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+  ),
+  -- What goes on before each border: a bit for each rank, as waits of one rank
+  -- do not overlap. The last one begun is the one going on.
+  going_on AS (
+    SELECT
+      b.tid,
+      lag(b.ts) OVER task AS from_ts,
+      b.ts AS to_ts,
+      sum(b.step * (1 << b.rank)) OVER task - b.step * (1 << b.rank) AS ranks,
+      max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
+      max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
+      max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
+      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1,
+      max(CASE WHEN b.rank = 0 THEN b.wait_id END) OVER task AS wait_0
+    FROM borders AS b
+    WINDOW task AS (
+      PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
+      ROWS UNBOUNDED PRECEDING
+    )
+  )
+SELECT
+  CASE
+    WHEN g.ranks >= 1 << 4 THEN g.wait_4
+    WHEN g.ranks >= 1 << 3 THEN g.wait_3
+    WHEN g.ranks >= 1 << 2 THEN g.wait_2
+    WHEN g.ranks >= 1 << 1 THEN g.wait_1
+    ELSE g.wait_0
+  END AS wait_id,
+  g.tid, g.from_ts, g.to_ts
+FROM going_on AS g
+WHERE g.to_ts > g.from_ts AND g.ranks > 0;
 
 -- @view     wb_wait_before
 -- @shared
@@ -535,7 +578,7 @@ WITH
           ), 0
         )
       ) AS busy_ns
-    FROM _wait_piece AS p
+    FROM wb_wait_piece AS p
     CROSS JOIN asked AS a ON a.wait_id = p.wait_id
     GROUP BY a.wait_id, a.resource
   ),
@@ -552,61 +595,9 @@ WITH
   ),
   own AS (
     SELECT p.wait_id, sum(p.to_ts - p.from_ts) AS own_ns
-    FROM _wait_piece AS p
+    FROM wb_wait_piece AS p
     GROUP BY p.wait_id
   )
 SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.server_ns, s.kswapd_ns
 FROM own AS o
 LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
-
--- @view     _wait_piece
--- @summary  Which wait each moment of a task belongs to: the innermost one.
---   Pieces of a task do not overlap, so they never add up to more than the time
---   that has passed.
--- @grain    piece of a wait; order tid, from_ts
--- @column   wait_id INTEGER of wb_wait
--- @column   from_ts INTEGER ns, start of the piece
--- @column   to_ts INTEGER ns, end of the piece
--- @materialize
--- @cost     130
-CREATE VIEW _wait_piece AS
-WITH
-  borders AS (
-    SELECT w.tid, w.ts, w.rank, 1 AS step, w.wait_id
-    FROM wb_wait AS w
-    WHERE w.end_ts IS NOT NULL
-    UNION ALL
-    SELECT w.tid, w.end_ts, w.rank, -1, NULL
-    FROM wb_wait AS w
-    WHERE w.end_ts IS NOT NULL
-  ),
-  -- What goes on before each border: a bit for each rank, as waits of one rank
-  -- do not overlap. The last one begun is the one going on.
-  going_on AS (
-    SELECT
-      b.tid,
-      lag(b.ts) OVER task AS from_ts,
-      b.ts AS to_ts,
-      sum(b.step * (1 << b.rank)) OVER task - b.step * (1 << b.rank) AS ranks,
-      max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
-      max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
-      max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
-      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1,
-      max(CASE WHEN b.rank = 0 THEN b.wait_id END) OVER task AS wait_0
-    FROM borders AS b
-    WINDOW task AS (
-      PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
-      ROWS UNBOUNDED PRECEDING
-    )
-  )
-SELECT
-  CASE
-    WHEN g.ranks >= 1 << 4 THEN g.wait_4
-    WHEN g.ranks >= 1 << 3 THEN g.wait_3
-    WHEN g.ranks >= 1 << 2 THEN g.wait_2
-    WHEN g.ranks >= 1 << 1 THEN g.wait_1
-    ELSE g.wait_0
-  END AS wait_id,
-  g.tid, g.from_ts, g.to_ts
-FROM going_on AS g
-WHERE g.to_ts > g.from_ts AND g.ranks > 0;

@@ -32,102 +32,6 @@
 -- @materialize
 CREATE VIEW wb_task AS
 WITH
-  -- Tasks that sched_switch saw under another name than their last one: of the
-  -- others one sight is enough.
-  renamed AS (
-    SELECT s.prev_pid AS tid
-    FROM raw_sched_switch AS s
-    CROSS JOIN raw_task AS t ON t.tid = s.prev_pid
-    WHERE s.prev_pid <> 0 AND (t.comm IS NULL OR s.prev_comm <> t.comm)
-    UNION
-    SELECT s.next_pid
-    FROM raw_sched_switch AS s
-    CROSS JOIN raw_task AS t ON t.tid = s.next_pid
-    WHERE s.next_pid <> 0 AND (t.comm IS NULL OR s.next_comm <> t.comm)
-  ),
-  -- After sched_process_exit a task still closes its files; where sched_switch
-  -- sees it leave its CPU for good (state X or Z), that is its end.
-  ends AS (
-    SELECT x.tid, x.seq, x.ts, x.comm, 0 AS is_last
-    FROM raw_sched_process_exit AS x
-    UNION ALL
-    SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
-    FROM wb_state_bits AS k
-    CROSS JOIN raw_sched_switch AS s
-    WHERE s.prev_state & k.dead_bits <> 0 AND s.prev_pid <> 0
-  ),
-  ended AS (
-    SELECT
-      e.tid, e.seq, e.ts, e.comm, e.is_last,
-      -- Another name: that switch is of another task.
-      lead(e.is_last) OVER task = 1
-        AND coalesce(lead(e.comm) OVER task = e.comm, 1) AS is_followed
-    FROM ends AS e
-    WINDOW task AS (PARTITION BY e.tid ORDER BY e.seq)
-  ),
-  -- What tells a name (is_now: it is new from this time on, else the task may
-  -- have had it before), and what ends a life: step 9, after its last event,
-  -- and step 0, before the first event of the next task with this tid.
-  told AS (
-    SELECT s.prev_pid AS tid, s.seq, s.ts, 5 AS step, s.prev_comm AS comm,
-      0 AS is_now
-    FROM raw_sched_switch AS s
-    WHERE s.prev_pid IN (SELECT r.tid FROM renamed AS r)
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, 5, s.next_comm, 0
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid IN (SELECT r.tid FROM renamed AS r)
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 6, NULL, 0
-    FROM raw_sched_process_exec AS x
-    UNION ALL
-    SELECT
-      x.tid, x.seq, x.ts, 7,
-      substr(
-        x.filename,
-        length(rtrim(x.filename, replace(x.filename, '/', ''))) + 1,
-        15
-      ),
-      1
-    FROM raw_sched_process_exec AS x
-    UNION ALL
-    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 6, n.oldcomm, 0
-    FROM raw_task_rename AS n
-    UNION ALL
-    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 7, n.newcomm, 1
-    FROM raw_task_rename AS n
-    UNION ALL
-    SELECT c.tid, c.seq, c.ts, d.step, CASE d.step WHEN 1 THEN c.comm END, 0
-    FROM (
-      SELECT f.child_pid AS tid, f.seq, f.ts, f.child_comm AS comm
-      FROM raw_sched_process_fork AS f
-      UNION ALL
-      SELECT n.pid, n.seq, n.ts, n.comm
-      FROM raw_task_newtask AS n
-    ) AS c
-    -- Whoever had the tid before, the end of that, the name of the new one.
-    CROSS JOIN (
-      SELECT -1 AS step UNION ALL SELECT 0 UNION ALL SELECT 1
-    ) AS d
-    UNION ALL
-    -- A life of which nothing but its end is told has no other name.
-    SELECT e.tid, e.seq, e.ts, 5, e.comm, 0
-    FROM ended AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts + 1, 9, NULL, 0
-    FROM ended AS e
-    WHERE e.is_last = 1 OR coalesce(e.is_followed, 0) = 0
-  ),
-  steps AS (
-    SELECT t.tid, t.seq, t.ts, t.step, t.comm, t.is_now
-    FROM told AS t
-    WHERE t.tid <> 0
-    UNION ALL
-    -- The name that the recorder kept is the last one.
-    SELECT k.tid, NULL, k.last_ts, 8, k.comm, 0
-    FROM raw_task AS k
-    WHERE k.tid IN (SELECT t.tid FROM told AS t)
-  ),
   lives AS (
     SELECT
       s.*,
@@ -138,7 +42,7 @@ WITH
         ),
         0
       ) AS life
-    FROM steps AS s
+    FROM _task_step AS s
   ),
   ordered AS (
     SELECT
@@ -400,3 +304,104 @@ SELECT
   k.path,
   coalesce(k.cgroup_ino, -row_number() OVER (ORDER BY k.path)) AS cgroup_ino
 FROM known AS k;
+
+-- @view     _task_step
+-- @summary  What events say of the names of threads, and of their begins and
+--   ends, in order.
+-- @grain    event; order tid, seq
+CREATE VIEW _task_step AS
+WITH
+  -- Tasks that sched_switch saw under another name than their last one: of the
+  -- others one sight is enough.
+  renamed AS (
+    SELECT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+    CROSS JOIN raw_task AS t ON t.tid = s.prev_pid
+    WHERE s.prev_pid <> 0 AND (t.comm IS NULL OR s.prev_comm <> t.comm)
+    UNION
+    SELECT s.next_pid
+    FROM raw_sched_switch AS s
+    CROSS JOIN raw_task AS t ON t.tid = s.next_pid
+    WHERE s.next_pid <> 0 AND (t.comm IS NULL OR s.next_comm <> t.comm)
+  ),
+  -- After sched_process_exit a task still closes its files; where sched_switch
+  -- sees it leave its CPU for good (state X or Z), that is its end.
+  ends AS (
+    SELECT x.tid, x.seq, x.ts, x.comm, 0 AS is_last
+    FROM raw_sched_process_exit AS x
+    UNION ALL
+    SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
+    FROM wb_state_bits AS k
+    CROSS JOIN raw_sched_switch AS s
+    WHERE s.prev_state & k.dead_bits <> 0 AND s.prev_pid <> 0
+  ),
+  ended AS (
+    SELECT
+      e.tid, e.seq, e.ts, e.comm, e.is_last,
+      -- Another name: that switch is of another task.
+      lead(e.is_last) OVER task = 1
+        AND coalesce(lead(e.comm) OVER task = e.comm, 1) AS is_followed
+    FROM ends AS e
+    WINDOW task AS (PARTITION BY e.tid ORDER BY e.seq)
+  ),
+  -- What tells a name (is_now: it is new from this time on, else the task may
+  -- have had it before), and what ends a life: step 9, after its last event,
+  -- and step 0, before the first event of the next task with this tid.
+  told AS (
+    SELECT s.prev_pid AS tid, s.seq, s.ts, 5 AS step, s.prev_comm AS comm,
+      0 AS is_now
+    FROM raw_sched_switch AS s
+    WHERE s.prev_pid IN (SELECT r.tid FROM renamed AS r)
+    UNION ALL
+    SELECT s.next_pid, s.seq, s.ts, 5, s.next_comm, 0
+    FROM raw_sched_switch AS s
+    WHERE s.next_pid IN (SELECT r.tid FROM renamed AS r)
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 6, NULL, 0
+    FROM raw_sched_process_exec AS x
+    UNION ALL
+    SELECT
+      x.tid, x.seq, x.ts, 7,
+      substr(
+        x.filename,
+        length(rtrim(x.filename, replace(x.filename, '/', ''))) + 1,
+        15
+      ),
+      1
+    FROM raw_sched_process_exec AS x
+    UNION ALL
+    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 6, n.oldcomm, 0
+    FROM raw_task_rename AS n
+    UNION ALL
+    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 7, n.newcomm, 1
+    FROM raw_task_rename AS n
+    UNION ALL
+    SELECT c.tid, c.seq, c.ts, d.step, CASE d.step WHEN 1 THEN c.comm END, 0
+    FROM (
+      SELECT f.child_pid AS tid, f.seq, f.ts, f.child_comm AS comm
+      FROM raw_sched_process_fork AS f
+      UNION ALL
+      SELECT n.pid, n.seq, n.ts, n.comm
+      FROM raw_task_newtask AS n
+    ) AS c
+    -- Whoever had the tid before, the end of that, the name of the new one.
+    CROSS JOIN (
+      SELECT -1 AS step UNION ALL SELECT 0 UNION ALL SELECT 1
+    ) AS d
+    UNION ALL
+    -- A life of which nothing but its end is told has no other name.
+    SELECT e.tid, e.seq, e.ts, 5, e.comm, 0
+    FROM ended AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts + 1, 9, NULL, 0
+    FROM ended AS e
+    WHERE e.is_last = 1 OR coalesce(e.is_followed, 0) = 0
+  )
+SELECT t.tid, t.seq, t.ts, t.step, t.comm, t.is_now
+FROM told AS t
+WHERE t.tid <> 0
+UNION ALL
+-- The name that the recorder kept is the last one.
+SELECT k.tid, NULL, k.last_ts, 8, k.comm, 0
+FROM raw_task AS k
+WHERE k.tid IN (SELECT t.tid FROM told AS t);

@@ -78,70 +78,6 @@ LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 
 -- @view     wb_throttle_domain
 -- @shared
--- @summary  Which limits throttled a task whose wb belongs to a memory cgroup,
---   for questions about limits alone.
--- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
--- @events   writeback:balance_dirty_pages
-CREATE VIEW wb_throttle_domain AS
-SELECT d.seq, d.domain, d.has_limit
-FROM _throttle_domain AS d;
-
--- @view     _throttle_event
--- @summary  What each balance_dirty_pages event says.
--- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER time spent in this call so far
--- @column   period_ns INTEGER time that the dirtied pages are worth
--- @column   think_ns INTEGER time since the scheduled end of the last pause
--- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
--- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
--- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
---   cgroup throttled up to 6.14.1, which recorded the machine's limit
--- @column   setpoint_bytes INTEGER where the dirty pages should settle
--- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
--- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
---   32-bit kernels with limits so high that the kernel's product wraps
--- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
--- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
--- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
-CREATE VIEW _throttle_event AS
-SELECT
-  r.seq, r.ts, r.tid, r.bdi,
-  coalesce(
-    r.cgroup_ino,
-    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
-  ) AS cgroup_ino,
-  r.pause * u.ms_ns AS pause_ns,
-  r.paused * u.ms_ns AS paused_ns,
-  r.period * u.ms_ns AS period_ns,
-  r.think * u.ms_ns AS think_ns,
-  r.dirtied * u.page_bytes AS dirtied_bytes,
-  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
-  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
-    AS limit_bytes,
-  r.setpoint * u.page_bytes AS setpoint_bytes,
-  r.dirty * u.page_bytes AS dirty_bytes,
-  CASE
-    -- setpoint * wb_thresh, in 32 bits.
-    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 1 << 32 THEN NULL
-    ELSE r.wb_setpoint * u.page_bytes
-  END AS wb_setpoint_bytes,
-  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
-  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
-  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
-FROM raw_balance_dirty_pages AS r
-CROSS JOIN wb_units AS u
-LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
-
--- @view     _throttle_domain
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's
@@ -159,7 +95,7 @@ LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
 --   known which it was
 -- @source   mm/page-writeback.c balance_dirty_pages(), domain_dirty_limits()
 -- @materialize
-CREATE VIEW _throttle_domain AS
+CREATE VIEW wb_throttle_domain AS
 WITH
   steps AS (
     SELECT
@@ -229,6 +165,61 @@ SELECT
   j.seq, j.domain,
   CASE WHEN j.domain = 'global' THEN 1 ELSE j.has_limit END AS has_limit
 FROM judged AS j;
+
+-- @view     _throttle_event
+-- @summary  What each balance_dirty_pages event says.
+-- @grain    event; order seq
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   period_ns INTEGER time that the dirtied pages are worth
+-- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
+-- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
+-- @column   setpoint_bytes INTEGER where the dirty pages should settle
+-- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
+-- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
+-- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
+CREATE VIEW _throttle_event AS
+SELECT
+  r.seq, r.ts, r.tid, r.bdi,
+  coalesce(
+    r.cgroup_ino,
+    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
+  ) AS cgroup_ino,
+  r.pause * u.ms_ns AS pause_ns,
+  r.paused * u.ms_ns AS paused_ns,
+  r.period * u.ms_ns AS period_ns,
+  r.think * u.ms_ns AS think_ns,
+  r.dirtied * u.page_bytes AS dirtied_bytes,
+  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
+  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+    AS limit_bytes,
+  r.setpoint * u.page_bytes AS setpoint_bytes,
+  r.dirty * u.page_bytes AS dirty_bytes,
+  CASE
+    -- setpoint * wb_thresh, in 32 bits.
+    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 1 << 32 THEN NULL
+    ELSE r.wb_setpoint * u.page_bytes
+  END AS wb_setpoint_bytes,
+  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
+  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
+FROM raw_balance_dirty_pages AS r
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
 
 -- @view     _throttle_pause
 -- @summary  What each balance_dirty_pages event with a pause cost its task: the

@@ -36,71 +36,6 @@
 -- @cost     260
 CREATE VIEW wb_wait AS
 WITH
-  watched AS (
-    SELECT DISTINCT s.prev_pid AS tid
-    FROM raw_sched_switch AS s
-  ),
-  -- A task whose throttling names one bdi only writes to that.
-  writes_to AS (
-    SELECT d.tid, min(d.bdi) AS bdi
-    FROM raw_balance_dirty_pages AS d
-    WHERE d.tid IN (SELECT p.tid FROM wb_write_pair AS p WHERE p.is_write > 0)
-      AND EXISTS (SELECT 1 FROM wb_write_pair AS p WHERE p.is_write > 0)
-    GROUP BY d.tid
-    HAVING min(d.bdi) = max(d.bdi)
-  ),
-  reports AS (
-    SELECT
-      t.seq, t.ts, t.tid,
-      'reclaim throttle' AS kind,
-      'mm_vmscan_throttled' AS what,
-      t.usec_delayed * u.us_ns AS told_ns,
-      NULL AS device,
-      t.reason
-    FROM raw_mm_vmscan_throttled AS t
-    CROSS JOIN wb_units AS u
-    UNION ALL
-    SELECT w.seq, w.ts, w.tid, 'reclaim throttle', 'writeback_congestion_wait',
-      w.usec_delayed * u.us_ns, NULL, NULL
-    FROM raw_writeback_congestion_wait AS w
-    CROSS JOIN wb_units AS u
-    UNION ALL
-    SELECT
-      w.seq, w.ts, w.tid,
-      'reclaim throttle',
-      'writeback_wait_iff_congested',
-      w.usec_delayed * u.us_ns,
-      NULL, NULL
-    FROM raw_writeback_wait_iff_congested AS w
-    CROSS JOIN wb_units AS u
-    UNION ALL
-    SELECT
-      j.seq, j.ts, j.tid,
-      'journal',
-      'jbd2_lock_buffer_stall',
-      j.stall_ms * u.ms_ns,
-      coalesce(n.bdi, device!(j)),
-      NULL
-    FROM raw_jbd2_lock_buffer_stall AS j
-    CROSS JOIN wb_units AS u
-    LEFT JOIN wb_partition AS n
-      ON n.partition = device!(j)
-  ),
-  -- Events before a sleep whose end no event of their own tells.
-  announced AS (
-    SELECT
-      f.seq, f.ts, f.tid,
-      'folio wait' AS kind,
-      'folio_wait_writeback' AS what,
-      f.name AS device
-    FROM raw_folio_wait_writeback AS f
-    UNION ALL
-    SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
-      coalesce(n.bdi, device!(x))
-    FROM raw_xfs_log_cil_wait AS x
-    LEFT JOIN wb_partition AS n
-      ON n.partition = device!(x)
-  ),
   spans AS (
     SELECT
       t.seq,
@@ -121,118 +56,19 @@ WITH
     WHERE t.is_step = 1 AND t.slept_ns > 0
     UNION ALL
     SELECT
-      p.seq, p.ts, p.end_ts, p.tid,
-      CASE
-        WHEN p.what IN ('direct_reclaim', 'node_reclaim')
-          THEN 'direct reclaim'
-        WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
-        WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
-        WHEN p.what = 'xfs_log_grant' THEN 'journal'
-        WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
-        WHEN p.what = 'nfs_wb_all' THEN 'server'
-        ELSE 'fsync'
-      END,
-      CASE
-        WHEN p.what LIKE '%reclaim' THEN 3
-        WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
-        ELSE 1
-      END,
-      p.what,
-      'events',
-      p.cut, p.device, p.seq, NULL,
-      CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
-    FROM _wait_pair AS p
-    UNION ALL
-    -- It is the sleeps of a write that are waits; the rest of it copies data.
-    SELECT
-      p.seq, p.ts, p.end_ts, p.tid,
-      'write',
-      1, p.what,
-      'events',
-      p.cut, o.bdi, p.seq, NULL,
-      CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
-    FROM wb_write_pair AS p
-    CROSS JOIN wb_rule AS r
-    LEFT JOIN writes_to AS o ON o.tid = p.tid
-    LEFT JOIN watched AS w ON w.tid = p.tid
-    WHERE p.is_write > 0
-      AND w.tid IS NULL
-      AND p.end_ts - p.ts >= r.call_least_ns
+      w.seq, w.ts, w.end_ts, w.tid, w.kind, w.rank, w.what, w.basis, w.cut,
+      w.device, w.ref_seq, w.reason, w.event_ts
+    FROM _wait_call AS w
     UNION ALL
     SELECT
-      s.seq, s.ts, s.end_ts, s.tid,
-      'write',
-      1, p.what,
-      'sched',
-      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      o.bdi, p.seq, NULL, s.ts
-    FROM _wait_sleep AS s
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_write_pair AS p ON p.tid = s.tid AND p.is_write = 2
-      AND p.seq = s.call_seq
-    LEFT JOIN writes_to AS o ON o.tid = s.tid
+      e.seq, e.ts, e.end_ts, e.tid, e.kind, e.rank, e.what, e.basis, e.cut,
+      e.device, e.ref_seq, e.reason, e.event_ts
+    FROM _wait_told AS e
     UNION ALL
     SELECT
-      s.seq, s.ts, s.end_ts, s.tid, f.kind, 4, f.what,
-      'sched',
-      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      f.device, f.seq, NULL, s.ts
-    FROM _wait_sleep AS s
-    CROSS JOIN wb_bounds AS b
-    JOIN announced AS f ON f.seq = s.before_seq
-    UNION ALL
-    -- Nothing tells when the task ran again.
-    SELECT
-      f.seq, f.ts, NULL, f.tid, f.kind, 4, f.what, NULL, NULL, f.device, f.seq,
-      NULL, f.ts
-    FROM announced AS f
-    LEFT JOIN watched AS w ON w.tid = f.tid
-    WHERE w.tid IS NULL
-    UNION ALL
-    SELECT
-      e.seq,
-      coalesce(s.ts, e.ts - e.told_ns),
-      coalesce(s.end_ts, e.ts),
-      e.tid, e.kind, 4, e.what,
-      CASE WHEN s.seq IS NULL THEN 'reported' ELSE 'sched' END,
-      NULL, e.device, e.seq, e.reason, e.ts
-    FROM reports AS e
-    LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq
-    UNION ALL
-    SELECT
-      s.seq, s.ts,
-      min(q.end_ts, s.end_ts),
-      s.tid,
-      'block queue',
-      2,
-      'block_rq ' || q.rwbs,
-      'sched',
-      CASE
-        WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
-      END,
-      q.device, q.seq, NULL, s.ts
-    FROM _wait_sleep AS s
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_wait_request AS q ON q.seq = s.request_seq
-    WHERE q.end_ts > s.ts
-    UNION ALL
-    SELECT
-      q.seq, q.ts, q.end_ts, q.tid,
-      'block queue',
-      2,
-      'block_rq ' || q.rwbs,
-      'events',
-      CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
-      q.device, q.seq, NULL, q.ts
-    FROM wb_wait_request AS q
-    CROSS JOIN wb_bounds AS b
-    LEFT JOIN watched AS w ON w.tid = q.tid
-    LEFT JOIN wb_task AS t ON task_of!(t, q)
-    -- Idle CPUs and workers issue requests of others.
-    WHERE q.is_sync = 1
-      AND w.tid IS NULL
-      AND q.tid <> 0
-      AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+      q.seq, q.ts, q.end_ts, q.tid, q.kind, q.rank, q.what, q.basis, q.cut,
+      q.device, q.ref_seq, q.reason, q.event_ts
+    FROM _wait_queue AS q
     UNION ALL
     SELECT
       v.seq, v.ts, v.end_ts, v.tid, 'server', 2, v.what, 'events', v.cut,
@@ -692,3 +528,214 @@ FROM raw_nfs_writeback_inode_enter AS e
 UNION ALL
 SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, device!(e)
 FROM raw_nfs_writeback_inode_exit AS e;
+
+-- @view     _wait_call
+-- @summary  Calls that wait; of calls that write the sleeps, without
+--   sched_switch the calls.
+-- @grain    wait; order seq
+CREATE VIEW _wait_call AS
+WITH
+  -- A task whose throttling names one bdi only writes to that.
+  writes_to AS (
+    SELECT d.tid, min(d.bdi) AS bdi
+    FROM raw_balance_dirty_pages AS d
+    WHERE d.tid IN (SELECT p.tid FROM wb_write_pair AS p WHERE p.is_write > 0)
+      AND EXISTS (SELECT 1 FROM wb_write_pair AS p WHERE p.is_write > 0)
+    GROUP BY d.tid
+    HAVING min(d.bdi) = max(d.bdi)
+  )
+-- It is the sleeps of a write that are waits; the rest of it copies data.
+SELECT
+  p.seq, p.ts, p.end_ts, p.tid,
+  'write' AS kind,
+  1 AS rank,
+  p.what,
+  'events' AS basis,
+  p.cut,
+  o.bdi AS device,
+  p.seq AS ref_seq,
+  NULL AS reason,
+  CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END AS event_ts
+FROM wb_write_pair AS p
+CROSS JOIN wb_rule AS r
+LEFT JOIN writes_to AS o ON o.tid = p.tid
+LEFT JOIN _wait_watched AS w ON w.tid = p.tid
+WHERE p.is_write > 0
+  AND w.tid IS NULL
+  AND p.end_ts - p.ts >= r.call_least_ns
+UNION ALL
+SELECT
+  s.seq, s.ts, s.end_ts, s.tid,
+  'write',
+  1, p.what,
+  'sched',
+  CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
+  o.bdi, p.seq, NULL, s.ts
+FROM _wait_sleep AS s
+CROSS JOIN wb_bounds AS b
+JOIN wb_write_pair AS p ON p.tid = s.tid AND p.is_write = 2
+  AND p.seq = s.call_seq
+LEFT JOIN writes_to AS o ON o.tid = s.tid
+UNION ALL
+SELECT
+  p.seq, p.ts, p.end_ts, p.tid,
+  CASE
+    WHEN p.what IN ('direct_reclaim', 'node_reclaim')
+      THEN 'direct reclaim'
+    WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
+    WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
+    WHEN p.what = 'xfs_log_grant' THEN 'journal'
+    WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
+    WHEN p.what = 'nfs_wb_all' THEN 'server'
+    ELSE 'fsync'
+  END,
+  CASE
+    WHEN p.what LIKE '%reclaim' THEN 3
+    WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
+    ELSE 1
+  END,
+  p.what,
+  'events',
+  p.cut, p.device, p.seq, NULL,
+  CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
+FROM _wait_pair AS p;
+
+-- @view     _wait_told
+-- @summary  Waits that an event reports when they are over, or announces.
+-- @grain    wait; order seq
+CREATE VIEW _wait_told AS
+WITH
+  reports AS (
+    SELECT
+      t.seq, t.ts, t.tid,
+      'reclaim throttle' AS kind,
+      'mm_vmscan_throttled' AS what,
+      t.usec_delayed * u.us_ns AS told_ns,
+      NULL AS device,
+      t.reason
+    FROM raw_mm_vmscan_throttled AS t
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT w.seq, w.ts, w.tid, 'reclaim throttle', 'writeback_congestion_wait',
+      w.usec_delayed * u.us_ns, NULL, NULL
+    FROM raw_writeback_congestion_wait AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      w.seq, w.ts, w.tid,
+      'reclaim throttle',
+      'writeback_wait_iff_congested',
+      w.usec_delayed * u.us_ns,
+      NULL, NULL
+    FROM raw_writeback_wait_iff_congested AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      j.seq, j.ts, j.tid,
+      'journal',
+      'jbd2_lock_buffer_stall',
+      j.stall_ms * u.ms_ns,
+      coalesce(n.bdi, device!(j)),
+      NULL
+    FROM raw_jbd2_lock_buffer_stall AS j
+    CROSS JOIN wb_units AS u
+    LEFT JOIN wb_partition AS n
+      ON n.partition = device!(j)
+  ),
+  -- Events before a sleep whose end no event of their own tells.
+  announced AS (
+    SELECT
+      f.seq, f.ts, f.tid,
+      'folio wait' AS kind,
+      'folio_wait_writeback' AS what,
+      f.name AS device
+    FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
+      coalesce(n.bdi, device!(x))
+    FROM raw_xfs_log_cil_wait AS x
+    LEFT JOIN wb_partition AS n
+      ON n.partition = device!(x)
+  )
+SELECT
+  s.seq, s.ts, s.end_ts, s.tid, f.kind,
+  4 AS rank,
+  f.what,
+  'sched' AS basis,
+  CASE WHEN s.end_ts >= b.last_ts THEN 'end' END AS cut,
+  f.device,
+  f.seq AS ref_seq,
+  NULL AS reason,
+  s.ts AS event_ts
+FROM _wait_sleep AS s
+CROSS JOIN wb_bounds AS b
+JOIN announced AS f ON f.seq = s.before_seq
+UNION ALL
+-- Nothing tells when the task ran again.
+SELECT
+  f.seq, f.ts, NULL, f.tid, f.kind, 4, f.what, NULL, NULL, f.device, f.seq,
+  NULL, f.ts
+FROM announced AS f
+LEFT JOIN _wait_watched AS w ON w.tid = f.tid
+WHERE w.tid IS NULL
+UNION ALL
+SELECT
+  e.seq,
+  coalesce(s.ts, e.ts - e.told_ns),
+  coalesce(s.end_ts, e.ts),
+  e.tid, e.kind, 4, e.what,
+  CASE WHEN s.seq IS NULL THEN 'reported' ELSE 'sched' END,
+  NULL, e.device, e.seq, e.reason, e.ts
+FROM reports AS e
+LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq;
+
+-- @view     _wait_queue
+-- @summary  Waits for block requests that the task itself issued.
+-- @grain    wait; order seq
+CREATE VIEW _wait_queue AS
+SELECT
+  s.seq, s.ts,
+  min(q.end_ts, s.end_ts) AS end_ts,
+  s.tid,
+  'block queue' AS kind,
+  2 AS rank,
+  'block_rq ' || q.rwbs AS what,
+  'sched' AS basis,
+  CASE
+    WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
+  END AS cut,
+  q.device,
+  q.seq AS ref_seq,
+  NULL AS reason,
+  s.ts AS event_ts
+FROM _wait_sleep AS s
+CROSS JOIN wb_bounds AS b
+JOIN wb_wait_request AS q ON q.seq = s.request_seq
+WHERE q.end_ts > s.ts
+UNION ALL
+SELECT
+  q.seq, q.ts, q.end_ts, q.tid,
+  'block queue',
+  2,
+  'block_rq ' || q.rwbs,
+  'events',
+  CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
+  q.device, q.seq, NULL, q.ts
+FROM wb_wait_request AS q
+CROSS JOIN wb_bounds AS b
+LEFT JOIN _wait_watched AS w ON w.tid = q.tid
+LEFT JOIN wb_task AS t ON task_of!(t, q)
+-- Idle CPUs and workers issue requests of others.
+WHERE q.is_sync = 1
+  AND w.tid IS NULL
+  AND q.tid <> 0
+  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*');
+
+-- @view     _wait_watched
+-- @summary  Tasks that sched_switch was recorded for.
+-- @grain    task; order tid
+-- @key      tid
+-- @materialize
+CREATE VIEW _wait_watched AS
+SELECT DISTINCT s.prev_pid AS tid
+FROM raw_sched_switch AS s;

@@ -30,81 +30,6 @@
 -- @cost     70
 CREATE VIEW wb_work AS
 WITH
-  steps AS (
-    SELECT
-      e.seq, e.ts, e.tid, 'exec' AS step, e.name, e.cgroup_ino, e.cgroup_path,
-      e.nr_pages, e.reason, e.for_background, e.for_kupdate, e.sync_mode
-    FROM raw_writeback_exec AS e
-    UNION ALL
-    SELECT
-      s.seq, s.ts, s.tid, 'start', s.name, s.cgroup_ino, s.cgroup_path,
-      s.nr_pages, s.reason, s.for_background, s.for_kupdate, s.sync_mode
-    FROM raw_writeback_start AS s
-    UNION ALL
-    SELECT
-      w.seq, w.ts, w.tid, 'written', w.name, w.cgroup_ino, w.cgroup_path,
-      w.nr_pages, w.reason, w.for_background, w.for_kupdate, w.sync_mode
-    FROM raw_writeback_written AS w
-    UNION ALL
-    SELECT
-      p.seq, p.ts, p.tid, 'run end', NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-      NULL
-    FROM raw_writeback_pages_written AS p
-    -- One for each time a flusher runs, most of them without any work.
-    WHERE p.tid IN (SELECT s.tid FROM raw_writeback_start AS s)
-  ),
-  followed AS (
-    SELECT
-      s.*,
-      lag(s.step) OVER flusher AS last_step,
-      lag(s.name) OVER flusher AS last_name,
-      lag(s.cgroup_ino) OVER flusher AS last_cgroup_ino,
-      lag(s.cgroup_path) OVER flusher AS last_cgroup_path,
-      lag(s.reason) OVER flusher AS last_reason,
-      lag(s.for_background) OVER flusher AS last_for_background,
-      lag(s.nr_pages) OVER flusher AS last_nr_pages
-    FROM steps AS s
-    WINDOW flusher AS (PARTITION BY s.tid ORDER BY s.seq)
-  ),
-  marked AS (
-    SELECT
-      f.*,
-      CASE
-        WHEN f.step = 'exec' THEN 1
-        WHEN f.step = 'run end' THEN 0
-        WHEN f.last_step IS NULL OR f.last_step = 'run end' THEN 1
-        WHEN f.name <> f.last_name
-          OR coalesce(f.cgroup_ino, 0) <> coalesce(f.last_cgroup_ino, 0)
-          OR coalesce(f.cgroup_path, '') <> coalesce(f.last_cgroup_path, '')
-          OR coalesce(f.reason, -1) <> coalesce(f.last_reason, -1)
-          OR f.for_background <> f.last_for_background
-          THEN 1
-        WHEN f.step = 'start' AND f.nr_pages <> f.last_nr_pages THEN 1
-        ELSE 0
-      END AS is_new
-    FROM followed AS f
-  ),
-  numbered AS (
-    SELECT
-      m.*,
-      max(CASE WHEN m.is_new = 1 THEN m.seq END) OVER (
-        PARTITION BY m.tid ORDER BY m.seq ROWS UNBOUNDED PRECEDING
-      ) AS work_seq
-    FROM marked AS m
-  ),
-  chunk AS (
-    SELECT
-      n.work_seq, n.seq, n.ts, n.tid, n.step, n.name, n.cgroup_ino,
-      n.cgroup_path, n.nr_pages, n.reason, n.for_background, n.for_kupdate,
-      n.sync_mode,
-      -- A written without its start, at the trace's begin, tells no pages.
-      CASE
-        WHEN n.step = 'written' AND n.last_step = 'start' AND n.is_new = 0
-          THEN n.last_nr_pages - n.nr_pages
-      END AS pages_count
-    FROM numbered AS n
-    WHERE n.step <> 'run end' AND n.work_seq IS NOT NULL
-  ),
   work AS (
     SELECT
       c.work_seq AS seq,
@@ -122,7 +47,7 @@ WITH
       max(CASE WHEN c.step = 'written' THEN c.ts END) AS finished_ts,
       sum(CASE WHEN c.step = 'start' THEN 1 ELSE 0 END) AS chunks_count,
       coalesce(sum(c.pages_count), 0) AS pages_count
-    FROM chunk AS c
+    FROM _work_chunk AS c
     GROUP BY c.work_seq
   ),
   -- A wb's queue is first in, first out: the nth exec is of the nth queue,
@@ -490,3 +415,82 @@ SELECT
   r.wait_id AS flow
 FROM ranked AS r
 WHERE r.place = 1;
+
+-- @view     _work_chunk
+-- @summary  What the flusher wrote of each work item, by event.
+-- @grain    event; order work_seq, seq
+CREATE VIEW _work_chunk AS
+WITH
+  steps AS (
+    SELECT
+      e.seq, e.ts, e.tid, 'exec' AS step, e.name, e.cgroup_ino, e.cgroup_path,
+      e.nr_pages, e.reason, e.for_background, e.for_kupdate, e.sync_mode
+    FROM raw_writeback_exec AS e
+    UNION ALL
+    SELECT
+      s.seq, s.ts, s.tid, 'start', s.name, s.cgroup_ino, s.cgroup_path,
+      s.nr_pages, s.reason, s.for_background, s.for_kupdate, s.sync_mode
+    FROM raw_writeback_start AS s
+    UNION ALL
+    SELECT
+      w.seq, w.ts, w.tid, 'written', w.name, w.cgroup_ino, w.cgroup_path,
+      w.nr_pages, w.reason, w.for_background, w.for_kupdate, w.sync_mode
+    FROM raw_writeback_written AS w
+    UNION ALL
+    SELECT
+      p.seq, p.ts, p.tid, 'run end', NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+      NULL
+    FROM raw_writeback_pages_written AS p
+    -- One for each time a flusher runs, most of them without any work.
+    WHERE p.tid IN (SELECT s.tid FROM raw_writeback_start AS s)
+  ),
+  followed AS (
+    SELECT
+      s.*,
+      lag(s.step) OVER flusher AS last_step,
+      lag(s.name) OVER flusher AS last_name,
+      lag(s.cgroup_ino) OVER flusher AS last_cgroup_ino,
+      lag(s.cgroup_path) OVER flusher AS last_cgroup_path,
+      lag(s.reason) OVER flusher AS last_reason,
+      lag(s.for_background) OVER flusher AS last_for_background,
+      lag(s.nr_pages) OVER flusher AS last_nr_pages
+    FROM steps AS s
+    WINDOW flusher AS (PARTITION BY s.tid ORDER BY s.seq)
+  ),
+  marked AS (
+    SELECT
+      f.*,
+      CASE
+        WHEN f.step = 'exec' THEN 1
+        WHEN f.step = 'run end' THEN 0
+        WHEN f.last_step IS NULL OR f.last_step = 'run end' THEN 1
+        WHEN f.name <> f.last_name
+          OR coalesce(f.cgroup_ino, 0) <> coalesce(f.last_cgroup_ino, 0)
+          OR coalesce(f.cgroup_path, '') <> coalesce(f.last_cgroup_path, '')
+          OR coalesce(f.reason, -1) <> coalesce(f.last_reason, -1)
+          OR f.for_background <> f.last_for_background
+          THEN 1
+        WHEN f.step = 'start' AND f.nr_pages <> f.last_nr_pages THEN 1
+        ELSE 0
+      END AS is_new
+    FROM followed AS f
+  ),
+  numbered AS (
+    SELECT
+      m.*,
+      max(CASE WHEN m.is_new = 1 THEN m.seq END) OVER (
+        PARTITION BY m.tid ORDER BY m.seq ROWS UNBOUNDED PRECEDING
+      ) AS work_seq
+    FROM marked AS m
+  )
+SELECT
+  n.work_seq, n.seq, n.ts, n.tid, n.step, n.name, n.cgroup_ino,
+  n.cgroup_path, n.nr_pages, n.reason, n.for_background, n.for_kupdate,
+  n.sync_mode,
+  -- A written without its start, at the trace's begin, tells no pages.
+  CASE
+    WHEN n.step = 'written' AND n.last_step = 'start' AND n.is_new = 0
+      THEN n.last_nr_pages - n.nr_pages
+  END AS pages_count
+FROM numbered AS n
+WHERE n.step <> 'run end' AND n.work_seq IS NOT NULL;
