@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -72,7 +73,7 @@ def test_a_file_as_it_should_be(layout: ModuleType) -> None:
         ("AS p;", "AS p\nWHERE p.ts > 40000;", 10, "'> 40000' is a bare threshold"),
         ("AS p;", "AS p\nWHERE p.ts < -16;", 10, "'< -16' is a bare threshold"),
         ("u.ms_ns AS ts", "u.ms_ns / 2048 AS ts", 15, "'/ 2048' is a bare threshold"),
-        ("u.ms_ns AS ts", "u.ms_ns AS ns", 11, "column ns has no @column"),
+        ("SELECT p.ts\n", "SELECT p.ts, 1 AS one\n", 4, "column one has no @column"),
         ("SELECT p.ts\n", "SELECT *\n", 8, "'SELECT *' is not for every engine"),
         (
             "SELECT p.ts\nFROM _pair AS p;",
@@ -121,23 +122,14 @@ def test_a_query_has_a_file_of_its_own(layout: ModuleType) -> None:
     assert (1, "defines throughput") in found(layout, query, "sql/queries/other.sql")
 
 
-def test_levels_count_public_views_only(layout: ModuleType) -> None:
+def test_depth_counts_steps(layout: ModuleType) -> None:
     needs = {
-        "wb_units": ("raw_meta",),
-        "wb_params": (),
-        "wb_a": ("raw_meta", "wb_units", "wb_params"),
-        "_step": ("wb_a",),
-        "wb_b": ("_step", "raw_meta"),
+        "wb_a": (),
+        "_step": ("wb_a", "raw_meta"),
+        "wb_b": ("_step",),
         "wb_c": ("wb_b", "wb_a"),
     }
-    assert layout.levels(needs) == {
-        "wb_units": 0,
-        "wb_params": 0,
-        "wb_a": 0,
-        "_step": 1,
-        "wb_b": 1,
-        "wb_c": 2,
-    }
+    assert layout.depths(needs) == {"wb_a": 1, "_step": 2, "wb_b": 3, "wb_c": 4}
 
 
 TEXTS = '''
@@ -201,18 +193,41 @@ def test_what_is_no_threshold(layout: ModuleType) -> None:
     assert found(layout, text) == []
 
 
-def test_the_ground_stands_on_nothing_else(layout: ModuleType) -> None:
-    for name in layout.GROUND:
-        _, needs = layout.views()[name]
-        assert all(need.startswith("raw_") or need in layout.GROUND for need in needs), name
+def test_the_whole_has_limits(layout: ModuleType) -> None:
+    paths, library = layout.files(), layout.load_library(layout.ROOT / "sql").files
+    assert list(layout.check_whole(paths, library)) == []
+    twice = {f"{name}{more}": file for name, file in library.items() for more in ("", "_too")}
+    told = list(layout.check_whole(paths * 2, twice))
+    for what in (
+        "documented views",
+        "steps that several files share",
+        "lines of SQL",
+        "lines of Python",
+        "files of Python",
+        "lines of tests",
+        "tracked files",
+    ):
+        assert any(f" {what}, wanted at most " in words for words in told), what
 
 
 def test_views_that_stand_too_high(layout: ModuleType) -> None:
-    assert list(layout.check_levels()) == []
-    told = layout.levels({name: read for name, (_, read) in layout.views().items()})
-    highest = max(level for name, level in told.items() if not name.startswith("_"))
-    assert highest == layout.MAX_LEVELS, "lower MAX_LEVELS"
-    assert any("levels of public views" in what for _, what in layout.check_levels(highest - 1))
+    files = layout.load_library(layout.ROOT / "sql").files
+    deep = {
+        name: depth - 1
+        for name, depth in layout.depths({name: file.needs for name, file in files.items()}).items()
+        if name != "wb_warning"
+    }
+    assert max(deep.values()) == layout.MAX_DEPTH, "lower MAX_DEPTH"
+    highest = max(deep, key=lambda name: deep[name])
+    higher = {**files, "wb_on_top": replace(files[highest], name="wb_on_top", needs=(highest,))}
+    told = list(layout.check_whole([], higher))
+    assert any(words.startswith("wb_on_top stands on") for words in told)
+
+
+def test_a_long_statement(layout: ModuleType) -> None:
+    columns = "".join(f"  p.ts AS a{number},\n" for number in range(layout.MAX_SELECT_LINES))
+    told = found(layout, GOOD.replace("SELECT p.ts\n", f"SELECT\n{columns}  p.ts\n"))
+    assert any(what.startswith("wb_task_wait has ") for _, what in told)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +246,6 @@ def test_a_private_name_that_nothing_reads(layout: ModuleType, text: str, names:
 
 
 def test_python_names_no_private_view(layout: ModuleType) -> None:
-    text = 'ASKED = ("wb_wait", "_law_break", "_no_view")\n'
+    text = 'ASKED = ("wb_wait", "_law_rate", "_no_view")\n'
     said = [what for _, what, _ in layout.check_python("analyzers/wbscope/run/some.py", text)]
-    assert said == ["names _law_break, which is private to a file of sql/"]
+    assert said == ["names _law_rate, which is private to a file of sql/"]

@@ -238,8 +238,8 @@ def test_the_views_for_everybody_are_few() -> None:
     shipped = load_library(REPOSITORY / "sql")
     public = [file.name for file in shipped.files.values() if file.is_public()]
     assert "wb_throttle" in public
-    assert not {"wb_units", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
-    assert len(public) <= 32
+    assert not {"wb_kernel", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
+    assert len(public) <= 40
 
 
 def test_readers_of_the_filters_name_what_they_look_at() -> None:
