@@ -345,7 +345,8 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     if folder == "sql/timelines":  # whose other columns are always the same
         yield from check_arguments(first, tags, code)
     elif folder != "sql/warnings":  # whose columns stand in their sentences
-        yield from check_columns(first, tags, select, is_public=not name.startswith("_"))
+        is_table = "materialize" in tags  # whose columns have types
+        yield from check_columns(first, tags, select, all=is_table or not name.startswith("_"))
     if folder == "sql/queries":
         if not re.search(r"\bORDER\s+BY\b", select.top):
             yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
@@ -420,9 +421,9 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
 
 
 def check_columns(
-    first: int, tags: dict[str, list[tuple[int, str]]], select: Select, *, is_public: bool
+    first: int, tags: dict[str, list[tuple[int, str]]], select: Select, *, all: bool
 ) -> Iterator[Finding]:
-    """Each public column is described, or passed through from a view that describes it."""
+    """Each column is described, all or some of them, or passed through from a view that describes it."""
     documented = [(line, words.split(maxsplit=2)) for line, words in tags.get("column", [])]
     told = [words[0] for _, words in documented if words]
     found = select.columns
@@ -430,7 +431,7 @@ def check_columns(
         if len(words) < 3:
             yield line, f"@column {' '.join(words)} says nothing", "write NAME TYPE and what it is"
     for name in found:
-        if is_public and name not in told and not select.passed(name):
+        if all and name not in told and not select.passed(name):
             yield first, f"column {name} has no @column", f"describe {name} in the header"
     for name in told:
         if name not in found:

@@ -505,6 +505,14 @@ WHERE s.busy_ns > 0;
 -- @summary  What each device wrote, by each source that tells, and in which
 --   time.
 -- @grain    bdi, source; order bdi, grade
+-- @column   grade INTEGER which source, the best first: 0 its own samples, 1
+--   its requests, 2 those of its one disk, 3 samples of the disk, 4 requests of
+--   several disks, 5 their samples, 6 samples of the bdi
+-- @column   bytes_per_s REAL while it had something to do
+-- @column   bytes REAL written
+-- @column   busy_ns INTEGER in this time
+-- @column   below_ratio REAL as in wb_disk_rate
+-- @column   request_bytes REAL mean of requests with data
 -- @materialize
 CREATE VIEW _disk_known AS
 WITH
@@ -694,6 +702,8 @@ WHERE p.bytes > v.shrunk_factor * h.disk_bytes;
 -- @summary  What requests wrote to each device.
 -- @grain    device; order device
 -- @key      device
+-- @column   bytes INTEGER in all
+-- @column   request_bytes REAL mean of requests with data
 -- @materialize
 CREATE VIEW _disk_written AS
 SELECT

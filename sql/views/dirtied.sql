@@ -11,14 +11,10 @@
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry,
 --   syscalls:sys_exit_write
 -- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   charged_bytes INTEGER by balance_dirty_pages events; a lower bound
 -- @column   first_charged_bytes INTEGER of that, by its first event
 -- @column   slept_ns INTEGER sum of its sleeps; NULL = it was never charged or
 --   held up
--- @column   slept_until_ts INTEGER ns, end of the last one
 -- @column   estimate_bytes INTEGER what it dirtied, by the basis
 -- @column   basis TEXT probe: each call of balance_dirty_pages(), exact up to
 --   the last call; proc_io: the kernel's account of the thread; fio: of the
@@ -361,6 +357,13 @@ CROSS JOIN wb_units AS u;
 -- @view     _dirtied_writer
 -- @summary  Each task and wb that balance_dirty_pages events name.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @column   charged_bytes INTEGER that its events charge
+-- @column   is_incidental INTEGER as in wb_task_dirtied
+-- @column   wbs_count INTEGER wbs that the task writes to, not by the way
+-- @column   all_events_count INTEGER of the task, of all wbs
+-- @column   task_charged_bytes INTEGER of the task, of all wbs
+-- @column   writers_count INTEGER tasks that write to the wb, not by the way
+-- @column   place INTEGER 1: the wb that the task writes most to
 -- @materialize
 CREATE VIEW _dirtied_writer AS
 WITH
@@ -393,8 +396,9 @@ WITH
       AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
   )
 SELECT
-  w.*,
-  k.comm,
+  w.task_id, w.tid, w.bdi, w.cgroup_ino, w.events_count, w.first_seq,
+  w.first_ts, w.last_ts, w.charged_bytes, w.slept_ns, w.slept_until_ts,
+  w.is_incidental, k.comm,
   sum(1 - w.is_incidental) OVER of_task AS wbs_count,
   sum(w.events_count) OVER of_task AS all_events_count,
   sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
@@ -417,12 +421,20 @@ WINDOW of_task AS (PARTITION BY w.task_id);
 -- @summary  How much of what the machine dirtied the events charge, and what a
 --   call in free run stands for.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @column   free_calls_count INTEGER as in wb_task_dirtied
+-- @column   seen_from_ts INTEGER ns, first look or event
+-- @column   seen_to_ts INTEGER ns, last look or event
+-- @column   coverage_ratio REAL as in wb_task_dirtied
+-- @column   free_call_bytes REAL what a call in free run stands for
+-- @column   wb_ratio REAL share of the wb in what the task dirtied
 -- @materialize
 CREATE VIEW _dirtied_shared AS
 WITH
   looked AS (
     SELECT
-      w.*,
+      w.task_id, w.tid, w.bdi, w.cgroup_ino, w.first_seq, w.first_ts, w.last_ts,
+      w.charged_bytes, w.slept_ns, w.slept_until_ts, w.is_incidental, w.comm,
+      w.wbs_count, w.task_charged_bytes, w.place,
       -- Each balance_dirty_pages event has a look of its own before it.
       CASE
         WHEN l.looks_count > w.all_events_count
@@ -431,7 +443,6 @@ WITH
       END AS free_calls_count,
       min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
       max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
-      coalesce(l.first_seq, w.first_seq) AS first_look_seq,
       l.second_seq, m.total_bytes
     FROM _dirtied_writer AS w
     CROSS JOIN _dirtied_machine AS m
@@ -451,7 +462,9 @@ WITH
     GROUP BY l.total_bytes
   )
 SELECT
-  l.*,
+  l.task_id, l.tid, l.bdi, l.cgroup_ino, l.first_seq, l.first_ts, l.last_ts,
+  l.charged_bytes, l.slept_ns, l.slept_until_ts, l.is_incidental, l.comm,
+  l.wbs_count, l.free_calls_count, l.seen_from_ts, l.seen_to_ts, l.second_seq,
   1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
   CASE
     WHEN m.cgroups_count > 1 THEN NULL
@@ -471,6 +484,11 @@ CROSS JOIN machine AS m;
 -- @view     _dirtied_probed
 -- @summary  What probes tell that each writer dirtied.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
+-- @column   cgroup_key INTEGER cgroup_ino, 0 where there is none
+-- @column   bytes INTEGER dirtied
+-- @column   first_ts INTEGER ns, of the first call
+-- @column   last_ts INTEGER ns, of the last call
+-- @column   first_seq INTEGER of the first call
 -- @materialize
 CREATE VIEW _dirtied_probed AS
 SELECT
@@ -527,6 +545,9 @@ WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL;
 -- @summary  What each writer dirtied, by each source that tells.
 -- @grain    task under a name, bdi, cgroup, source; order task_id, bdi,
 --   cgroup_key, grade
+-- @column   grade INTEGER which source, the best first: 1 probes, 2 /proc io, 3
+--   fio, 4 system calls, 5 looks at the dirty state, 6 a lower bound
+-- @column   bytes REAL dirtied
 -- @materialize
 CREATE VIEW _dirtied_source AS
 WITH

@@ -735,6 +735,7 @@ WHERE q.is_sync = 1
 -- @summary  Tasks that sched_switch was recorded for.
 -- @grain    task; order tid
 -- @key      tid
+-- @column   tid INTEGER thread
 -- @materialize
 CREATE VIEW _wait_watched AS
 SELECT DISTINCT s.prev_pid AS tid
