@@ -410,7 +410,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
         (86, "steps that several files share", sum(file.shared for file in views)),
-        (28_100, "lines of SQL", sum(lines("sql/", ".sql"))),
+        (28_150, "lines of SQL", sum(lines("sql/", ".sql"))),
         (57_500, "lines of Python", sum(python)),
         (412, "files of Python", len(python)),
         (86_000, "lines of tests", sum(lines("tests/", ".py"))),

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make docs/queries.md, docs/views.md, docs/steps.md and the rules in docs/findings.md from the
-SQL library, and from what runs gave as findings (tools/finding_samples.toml).
+"""Make docs/queries.md, docs/views.md and the rules in docs/findings.md from the SQL library, and from what runs gave as findings (tools/finding_samples.toml).
 
 usage: gen_docs.py [--check]     --check writes nothing and exits 1 when a page
                                  is not current
@@ -100,17 +99,9 @@ view here and the tables of [schema.md](schema.md); its `.schema NAME` prints an
 
 {UNITS}
 
-A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed;
-[steps.md](steps.md) has the steps that subjects share. "Made of" names the views that a view reads,
-also through private steps, "Needs" and "Better with" the events that it stands on.
-"""
-STEPS = f"""\
-{GENERATED}
-# Steps
-
-Views that the [views](views.md) and [queries](queries.md) of several subjects read. They are parts
-of wbscope: another version may have others. `.schema NAME` at the prompt of `wbscope sql RUN`
-prints the SQL of one. The [first lines of views.md](views.md) say how to read an entry.
+A subject is a file of `sql/views`. Its steps are not listed: another version may have others. "Made
+of" names the views that a view reads, also through steps, "Needs" and "Better with" the events that
+it stands on.
 """
 THRESHOLDS = """\
 ## Thresholds
@@ -235,38 +226,24 @@ def public_needs(file: SqlFile, library: Library) -> list[str]:
     found: dict[str, None] = {}
     for name in file.needs:
         need = library.files[name]
-        found.update(dict.fromkeys(public_needs(need, library) if need.is_private() else [name]))
+        is_step = need.kind == "view" and not need.is_public()
+        found.update(dict.fromkeys(public_needs(need, library) if is_step else [name]))
     found.pop(file.name, None)
     # Views before adapters, each in the order of first use.
     return sorted(found, key=lambda name: name.startswith("raw_"))
-
-
-def is_step(file: SqlFile) -> bool:
-    """Whether it stands in docs/steps.md, not in docs/views.md."""
-    return file.shared and file.name != RULES
-
-
-def made_of(file: SqlFile, library: Library) -> str:
-    """The views behind a view, linked from its page."""
-    here = is_step(file)
-
-    def link(name: str) -> str:
-        if name.startswith("raw_"):
-            return f"`{name}`"
-        there = is_step(library.files[name])
-        page = "" if there == here else "steps.md" if there else "views.md"
-        return f"[{name}]({page}#{name})"
-
-    return ", ".join(link(name) for name in public_needs(file, library))
 
 
 def subjects(library: Library) -> dict[str, list[SqlFile]]:
     """The public views of each file of sql/views, in the order of the file."""
     found: dict[str, list[SqlFile]] = {}
     for file in library.files.values():
-        if file.is_public():
+        if file.is_public() and file.name != RULES:  # which has a section of its own
             found.setdefault(file.path.stem, []).append(file)
     return dict(sorted(found.items()))
+
+
+def link(name: str) -> str:
+    return f"`{name}`" if name.startswith("raw_") else f"[{name}](#{name})"
 
 
 def view_entry(file: SqlFile, library: Library) -> list[str]:
@@ -276,7 +253,7 @@ def view_entry(file: SqlFile, library: Library) -> list[str]:
         file.summary,
         "",
         *bullet("One row", file.grain),
-        *bullet("Made of", made_of(file, library)),
+        *bullet("Made of", ", ".join(map(link, public_needs(file, library)))),
         *bullet("Needs", event_list(file.events)),
         *bullet("Better with", event_list(optional)),
         *bullet("Source", file.source),
@@ -366,15 +343,6 @@ def view_page(library: Library) -> str:
     return "\n".join([*lines, *raw_rows(library)]) + "\n"
 
 
-def step_page(library: Library) -> str:
-    steps = [file for file in of_kind(library, "view") if is_step(file)]
-    lines = [STEPS]
-    lines += [f"- [{file.name}](#{file.name})" for file in steps] + [""]
-    for file in steps:
-        lines += view_entry(file, library)
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
 def finding_page(library: Library) -> str:
     """docs/findings.md: what is written by hand stays, the rules behind the mark are made."""
     by_hand = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").split(GENERATED)[0]
@@ -427,7 +395,6 @@ def main() -> int:
     pages = {
         ROOT / "docs" / "queries.md": query_page(library),
         ROOT / "docs" / "views.md": view_page(library),
-        ROOT / "docs" / "steps.md": step_page(library),
         ROOT / "docs" / "findings.md": finding_page(library),
     }
     stale = [

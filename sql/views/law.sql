@@ -104,8 +104,8 @@ CROSS JOIN _law_kernel AS k;
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb
 -- @column   domain TEXT global or memcg; NULL = unknown
--- @column   predicted INTEGER pages/s
--- @column   recorded INTEGER pages/s
+-- @column   predicted_pages_per_s INTEGER as in wb_law
+-- @column   recorded_pages_per_s INTEGER as in wb_law
 -- @column   is_replayed INTEGER 1: the two differ; 0: a number that it takes is
 --   not told, or not exactly
 -- @column   why TEXT what it can be, or what is missing
@@ -160,7 +160,9 @@ WITH
     LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
   )
 SELECT
-  k.seq, k.ts, k.tid, k.bdi, k.cgroup_ino, k.domain, k.predicted, k.recorded,
+  k.seq, k.ts, k.tid, k.bdi, k.cgroup_ino, k.domain,
+  k.predicted AS predicted_pages_per_s,
+  k.recorded AS recorded_pages_per_s,
   CASE WHEN k.is_agreed IS NOT NULL AND k.is_exact THEN 1 ELSE 0 END
     AS is_replayed,
   CASE
