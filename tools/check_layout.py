@@ -423,7 +423,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
 def check_columns(
     first: int, tags: dict[str, list[tuple[int, str]]], select: Select, *, all: bool
 ) -> Iterator[Finding]:
-    """Each column is described, all or some of them, or passed through from a view that describes it."""
+    """Described columns are those of the result; `all`: each is described, or passed through."""
     documented = [(line, words.split(maxsplit=2)) for line, words in tags.get("column", [])]
     told = [words[0] for _, words in documented if words]
     found = select.columns

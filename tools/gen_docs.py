@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make docs/queries.md, docs/views.md and the rules in docs/findings.md from the SQL library, and from what runs gave as findings (tools/finding_samples.toml).
+"""Make docs/queries.md, docs/views.md and the rules in docs/findings.md from the SQL library, and
+from what runs gave as findings (tools/finding_samples.toml).
 
 usage: gen_docs.py [--check]     --check writes nothing and exits 1 when a page
                                  is not current

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from wbscope.library.database import Recorded
-from wbscope.library.params import Params, quote
+from wbscope.library.params import Params
 
 __all__ = [
     "EVENTS",

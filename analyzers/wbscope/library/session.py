@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
-from wbscope.base.errors import InputError, InternalError, QueryError
+from wbscope.base.errors import InputError, InternalError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.base.span import WHOLE, Span
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script

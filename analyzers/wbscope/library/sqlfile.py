@@ -221,7 +221,8 @@ _TEXTS = (
     "source",    "source_table", "source_view", "previous", "group", "key", "notable",
 )  # fmt: skip
 _LISTS = (
-    "needs", "warns_needs", "filters", "events", "optional", "instead", "columns", "metrics", "source_events",
+    "needs", "warns_needs", "filters", "events", "optional", "instead", "columns", "metrics",
+    "source_events",
     "fields", "indexes", "repeats", "context", "keys", "first",
 )  # fmt: skip
 
