@@ -72,6 +72,7 @@ ORDER BY c.place, c.what;
 --   other writers, deleted files, direct I/O and so on can make a difference
 -- @column   why TEXT what the verdict rests on
 -- @source   wb_rule has the tolerances
+-- @materialize
 CREATE VIEW _check AS
 WITH
   compared AS (

@@ -154,7 +154,7 @@ def test_a_curve_of_a_long_run_keeps_what_a_screen_shows(wbscope: Wbscope) -> No
         folder, "SELECT seq, ts, nr_dirty, nr_writeback FROM ev_global_dirty_state"
     ):
         steps[bisect_right(borders, row["ts"])].append(row)
-    drawn = {row["seq"] for row in wbscope.sql(folder, "SELECT seq FROM wb_dirty_drawn")}
+    drawn = {row["seq"] for row in wbscope.sql(folder, "SELECT seq FROM _dirty_drawn")}
     assert len(drawn) <= 6 * len(steps)
     assert len(steps) > 100
     for rows in steps.values():
@@ -168,6 +168,6 @@ def test_a_curve_of_a_long_run_keeps_what_a_screen_shows(wbscope: Wbscope) -> No
 def test_a_curve_of_a_short_run_has_all_samples(wbscope: Wbscope) -> None:
     folder = example("rate-limited-writers").folder
     counts = "SELECT (SELECT count(*) FROM {}) AS drawn, (SELECT count(*) FROM {}) AS told"
-    (row,) = wbscope.sql(folder, counts.format("wb_dirty_drawn", "ev_global_dirty_state"))
+    (row,) = wbscope.sql(folder, counts.format("_dirty_drawn", "ev_global_dirty_state"))
     assert row["drawn"] == row["told"] > 30_000
-    assert wbscope.sql(folder, "SELECT count(*) AS steps FROM _step") == [{"steps": 0}]
+    assert wbscope.sql(folder, "SELECT count(*) AS steps FROM _dirty_step") == [{"steps": 0}]

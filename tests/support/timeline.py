@@ -9,6 +9,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,8 @@ def wanted_timeline(wbscope: Wbscope, run: Path, shown: Path, views: Iterable[st
 def places_of_groups(sql_folder: Path) -> dict[str, int]:
     """The groups by the least @order of their views, from the headers."""
     orders: dict[str, int] = {}
-    for file in (sql_folder / "timelines").glob("*.sql"):
-        text = file.read_text()
+    texts = (file.read_text() for file in (sql_folder / "timelines").glob("*.sql"))
+    for text in chain.from_iterable(text.split("-- @timeline ")[1:] for text in texts):
         order = re.search(r"^-- @order\s+(\d+)", text, re.MULTILINE)
         group = re.search(r"^-- @group\s+([^:\n]+)", text, re.MULTILINE)
         if order and group:

@@ -227,14 +227,16 @@ class _Saving:
         self.rows[file.name] = read
         is_small = not self.is_large or read <= _MOST_STEP_ROWS
         is_step = (file.materialize and is_small) or self._is_ground(file.name)
-        if is_step and file.name in self.steps and self._table(file, select):
+        # As often as it is named: what stands on a view that is left out has more, and is, too.
+        parts = 1 + sum(self.parts.get(name, 0) for name in _READ.findall(select))
+        most = _MOST_LONG_PARTS if read > _LONG_ROWS else _MOST_PARTS
+        is_read = file.name in self.steps or parts > most // 2
+        if is_step and is_read and self._table(file, select):
             count = f"SELECT count(*) FROM {file.name}"
             self.rows[file.name] = self.connection.execute(count).fetchone()[0]
             return
-        # As often as it is named: what stands on a view that is left out has more, and is, too.
-        parts = 1 + sum(self.parts.get(name, 0) for name in _READ.findall(select))
         self.parts[file.name] = parts
-        if parts > (_MOST_LONG_PARTS if read > _LONG_ROWS else _MOST_PARTS):
+        if parts > most:
             self.left.append(file.name)
             return
         create = f"CREATE VIEW {quoted(file.name)} AS\n-- {told(file)}\n{select}"

@@ -94,11 +94,19 @@ SELECT tid, tid AS pid, comm, comm AS process_comm FROM raw_task;
     "views/wb_warning.sql": """
 -- @view     wb_warning
 CREATE VIEW wb_warning AS
-SELECT '*' AS scope, 'lost-events' AS slug, value || ' events were lost' AS message
-FROM raw_meta WHERE key = 'lost_events_count' AND value > 0
-UNION ALL
-SELECT 'throttle_by_task', 'lower-bound', 'pages are a lower bound' FROM raw_meta
-WHERE key = 'schema_version';
+SELECT '' AS scope, '' AS slug, '' AS message WHERE 0;
+""",
+    "warnings/run.sql": """
+-- @warning  lost_events_of_the_run
+-- @slug     lost-events
+-- @scope    *
+-- @sentence {count} events were lost
+SELECT value AS count FROM raw_meta WHERE key = 'lost_events_count' AND value > 0;
+
+-- @warning  lower_bound
+-- @scope    throttle_by_task
+-- @sentence pages are a lower bound
+SELECT value FROM raw_meta WHERE key = 'schema_version';
 """,
     "views/wb_timeline_order.sql": """
 -- @view     wb_timeline_order

@@ -141,18 +141,28 @@ SELECT 'a' AS kind;
 
 
 def test_warnings_become_rows_of_one_view(sql_dir: Path) -> None:
-    """Those of every answer first."""
-    (sql_dir / "warnings").mkdir()
-    (sql_dir / "warnings/tests.sql").write_text(WARNINGS)
-    view = "-- @view wb_warning\nCREATE VIEW wb_warning AS\nSELECT '', '', '' WHERE 0;\n"
-    (sql_dir / "views/wb_warning.sql").write_text(view)
+    """Those of every answer first; each query has its own apart."""
+    (sql_dir / "warnings/run.sql").write_text(WARNINGS)
+    files = load_library().files
     with closing(sqlite3.connect(":memory:")) as connection:
-        rows = connection.execute(load_library().files["wb_warning"].select).fetchall()
-    assert rows == [
-        ("*", "any-a", "always"),
-        ("windows", "many-rows", "3 rows aren't few"),
-        ("run_summary", "many-rows", "3 rows aren't few"),
-    ]
+
+        def rows(select: str) -> list[tuple[str, ...]]:
+            return connection.execute(select).fetchall()
+
+        assert rows(files["wb_warning"].select) == [
+            ("*", "any-a", "always"),
+            ("windows", "many-rows", "3 rows aren't few"),
+            ("run_summary", "many-rows", "3 rows aren't few"),
+        ]
+        assert rows(files["wb_warning"].warns) == [("any-a", "always")]
+        assert rows(files["windows"].warns) == [("many-rows", "3 rows aren't few")]
+    assert not files["throttle_by_task"].warns
+
+
+def test_a_warning_of_no_query(sql_dir: Path) -> None:
+    (sql_dir / "warnings/run.sql").write_text(WARNINGS.replace("windows,", "window,"))
+    with pytest.raises(SetupError, match="@scope window is no query"):
+        load_library()
 
 
 @pytest.mark.parametrize(
@@ -165,8 +175,7 @@ def test_warnings_become_rows_of_one_view(sql_dir: Path) -> None:
     ],
 )
 def test_a_broken_warning(sql_dir: Path, old: str, new: str, message: str) -> None:
-    (sql_dir / "warnings").mkdir()
-    (sql_dir / "warnings/tests.sql").write_text(WARNINGS.replace(old, new))
+    (sql_dir / "warnings/run.sql").write_text(WARNINGS.replace(old, new))
     with pytest.raises(SetupError, match=re.escape(message)):
         load_library()
 
