@@ -34,11 +34,11 @@ WITH
         p.slept_ns >= v.page_pause_ns
         AND p.accounted_bytes BETWEEN 1 AND 2 * u.page_bytes
       ) AS small_count
-    FROM wb_throttle AS p
+    FROM wb_throttle_cost AS p
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
-    WHERE p.is_step = 1 AND p.pause_ns > 0 AND in_time!(p.ts, b)
+    WHERE p.pause_ns > 0 AND in_time!(p.ts, b)
     GROUP BY p.task_id, p.bdi
   ),
   chosen AS (
@@ -59,9 +59,8 @@ SELECT
   k.comm, k.tid, c.bdi, c.pauses_count, c.slept_ns,
   (
     SELECT sum(t.accounted_bytes)
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1
-      AND t.task_id = c.task_id
+    FROM wb_throttle_cost AS t
+    WHERE t.task_id = c.task_id
       AND t.bdi = c.bdi
       AND in_time!(t.ts, b)
   ) AS dirtied_bytes,

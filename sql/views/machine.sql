@@ -325,13 +325,18 @@ GROUP BY u.kib_bytes, u.page_bytes;
 -- @cost     93
 CREATE VIEW wb_disk_backlog AS
 WITH
+  -- Once: each row takes a look at all events.
+  held AS MATERIALIZED (
+    SELECT h.*
+    FROM _disk_held AS h
+  ),
   sized AS (
     SELECT
       h.*,
       CASE WHEN h.is_main THEN h.dirty_max_bytes
         ELSE min(h.dirty_max_bytes, coalesce(h.held_bytes, h.written_bytes))
       END AS backlog_bytes
-    FROM _disk_held AS h
+    FROM held AS h
   ),
   -- Whoever wants less queued before a sync or a commit is helped by no limit
   -- that is not lower than the one in force.

@@ -227,7 +227,7 @@ GROUP BY p.wait_id;
 -- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
 -- @column   global_share_ratio REAL share of the machine's factor in what both
 --   take away; the rest is the wb's
--- @column   call_seq INTEGER as in wb_throttle
+-- @column   call_seq INTEGER as in wb_throttle_pause
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
 --   balance_dirty_pages(); docs/stalls.md
 -- @materialize
@@ -244,8 +244,8 @@ WITH
       t.wb_setpoint_bytes, t.dirty_bytes, t.wb_dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.slept_ns > 0
+    FROM wb_throttle_pause AS t
+    WHERE t.slept_ns > 0
   ),
   -- LIMIT -1: all of them. Without it SQLite works each column out anew
   -- wherever a later step names it.

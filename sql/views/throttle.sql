@@ -16,8 +16,6 @@
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
 --   0: the call went round its loop again
 -- @column   is_last INTEGER 1: last event of a call
--- @column   call_seq INTEGER of the first event with a pause of the same call;
---   NULL = this one has none
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
@@ -49,20 +47,6 @@ SELECT
   r.bdi, r.cgroup_ino, c.is_step,
   coalesce(c.is_first, 1) AS is_first,
   coalesce(c.is_last, 1) AS is_last,
-  CASE
-    WHEN c.pause_ns > 0 AND c.is_first = 1 THEN c.seq
-    WHEN c.pause_ns > 0
-      THEN coalesce(
-        (
-          SELECT f.seq
-          FROM _throttle_pause AS f
-          WHERE f.tid = c.tid AND f.is_first = 1 AND f.seq < c.seq
-          ORDER BY f.seq DESC
-          LIMIT 1
-        ),
-        c.seq
-      )
-  END AS call_seq,
   r.pause_ns, r.paused_ns, r.period_ns, r.think_ns,
   coalesce(c.sleep_ts, r.ts) AS sleep_ts,
   coalesce(c.slept_ns, 0) AS slept_ns,
@@ -75,6 +59,53 @@ SELECT
   r.dirty_ratelimit_bytes_per_s, r.task_ratelimit_bytes_per_s
 FROM _throttle_event AS r
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
+
+-- @view     wb_throttle_cost
+-- @shared
+-- @summary  Of wb_throttle what each event cost its task, without the state
+--   that it was decided on, for questions about sleeps and charged pages alone.
+-- @grain    event that charged pages, slept or went round; order seq
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+CREATE VIEW wb_throttle_cost AS
+SELECT
+  c.seq, c.ts, c.tid, c.task_id, c.bdi, c.cgroup_ino, c.is_first, c.is_last,
+  c.pause_ns, c.paused_ns, c.sleep_ts, c.slept_ns, c.slept_basis, c.call_ns,
+  c.is_async, c.accounted_bytes
+FROM _throttle_charge AS c;
+
+-- @view     wb_throttle_pause
+-- @shared
+-- @summary  Of wb_throttle the events with a pause. A verdict stands on them,
+--   and a busy run has many times as many that only charge pages.
+-- @grain    event with a pause; order seq
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+-- @column   call_seq INTEGER of the first event with a pause of the same call
+CREATE VIEW wb_throttle_pause AS
+SELECT
+  p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
+  CASE p.is_first
+    WHEN 1 THEN p.seq
+    ELSE coalesce(
+      (
+        SELECT f.seq
+        FROM _throttle_pause AS f
+        WHERE f.tid = p.tid AND f.is_first = 1 AND f.seq < p.seq
+        ORDER BY f.seq DESC
+        LIMIT 1
+      ),
+      p.seq
+    )
+  END AS call_seq,
+  p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns, p.slept_basis, p.call_ns,
+  e.period_ns, e.think_ns, e.dirtied_bytes, e.domain, e.limit_bytes,
+  e.setpoint_bytes, e.dirty_bytes, e.wb_setpoint_bytes, e.wb_dirty_bytes,
+  e.dirty_ratelimit_bytes_per_s, e.task_ratelimit_bytes_per_s
+FROM _throttle_pause AS p
+CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
 
 -- @view     wb_throttle_domain
 -- @shared

@@ -51,9 +51,9 @@ WITH
       t.seq AS ref_seq,
       NULL AS reason,
       t.ts AS event_ts
-    FROM wb_throttle AS t
+    FROM wb_throttle_pause AS t
     CROSS JOIN wb_bounds AS b
-    WHERE t.is_step = 1 AND t.slept_ns > 0
+    WHERE t.slept_ns > 0
     UNION ALL
     SELECT
       w.seq, w.ts, w.end_ts, w.tid, w.kind, w.rank, w.what, w.basis, w.cut,
