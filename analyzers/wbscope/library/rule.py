@@ -91,20 +91,22 @@ class Caution:
     slug: Template
     sentence: Template
 
-    def words(self, statement: str, scope: str = "") -> str:
-        """A SELECT of slug and message, behind the scope where there is one."""
-        about = f"{self.slug.sql('w')} AS slug,\n  {self.sentence.sql('w')} AS message"
-        return f"SELECT\n  {scope}{about}\nFROM (\n{statement}\n) AS w"
+    def words(self, statement: str) -> str:
+        """A SELECT of slug and message."""
+        return self._rows("", f"(\n{statement}\n) AS w")
 
     def select(self, statement: str) -> str:
         """The rows of wb_warning that it makes."""
         if len(self.scopes) == 1:
-            return self.words(statement, f"'{self.scopes[0]}' AS scope,\n  ")
+            return self._rows(f"'{self.scopes[0]}' AS scope,\n  ", f"(\n{statement}\n) AS w")
         scopes = " UNION ALL ".join(f"SELECT '{scope}' AS scope" for scope in self.scopes)
         # Scopes first: where none is asked for, the statement is not run.
-        return self.words(statement, "q.scope,\n  ").replace(
-            "\nFROM (", f"\nFROM ({scopes}) AS q\nCROSS JOIN (", 1
-        )
+        source = f"({scopes}) AS q\nCROSS JOIN (\n{statement}\n) AS w"
+        return self._rows("q.scope,\n  ", source)
+
+    def _rows(self, scope: str, source: str) -> str:
+        about = f"{self.slug.sql('w')} AS slug,\n  {self.sentence.sql('w')} AS message"
+        return f"SELECT\n  {scope}{about}\nFROM {source}"
 
 
 def read_caution(name: str, tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Caution:

@@ -185,7 +185,7 @@ class _Saving:
     connection: sqlite3.Connection
     definitions: Definitions
     counts: dict[str, int]
-    # What other views read, and _OF_QUERIES: the rest is made once a question anyway.
+    # What other views read, and what takes long: the rest is made with a question anyway.
     steps: frozenset[str]
     is_large: bool = False
     # Rows that a reader of each object goes through.
