@@ -249,6 +249,20 @@ HAVING count(*) > 0;
 -- @view     _doubt
 -- @summary  What speaks against an all-clear.
 -- @grain    one row
+-- @column   tid INTEGER thread that was asleep most of its time
+-- @column   task TEXT its name and tid
+-- @column   bdi TEXT that it writes to
+-- @column   asleep_ratio REAL share of its life in which it did not run
+-- @column   life_ns INTEGER from its first to its last event
+-- @column   stuck TEXT what did not go on; NULL = nothing
+-- @column   resource TEXT that tasks waited for by /proc/pressure; NULL = for
+--   none
+-- @column   disk TEXT that was busy all the time; NULL = none
+-- @column   cpu TEXT CPU, where tasks waited for one; NULL = they did not
+-- @column   excerpt TEXT why the trace may be a part of more; NULL = nothing
+--   says so
+-- @column   is_unseen INTEGER 1: no events of sleeps, and no pressure was
+--   recorded
 CREATE VIEW _doubt AS
 WITH
   asleep AS (

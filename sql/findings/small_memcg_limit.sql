@@ -164,6 +164,17 @@ ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;
 -- @view     _memcg_sized
 -- @summary  Limits of memory cgroups, and what would be roomy enough.
 -- @grain    cgroup; order cgroup_ino
+-- @column   is_throttled INTEGER 1: throttling took enough time for a finding
+-- @column   share_ratio REAL share of its memory at which free run ends
+-- @column   roomy_bytes INTEGER limit in which the burst is free run; NULL =
+--   not told
+-- @column   is_whole INTEGER 1: what else its memory holds was sampled
+-- @column   memory_bytes INTEGER of the machine
+-- @column   high_bytes INTEGER memory.high; NULL = not set, or not sampled
+-- @column   max_bytes INTEGER memory.max; NULL = not set, or not sampled
+-- @column   limit_file TEXT the file that limits it
+-- @column   least TEXT at least, where the burst is a lower bound
+-- @column   burst_bytes INTEGER that its tasks dirtied
 CREATE VIEW _memcg_sized AS
 WITH
   burst AS (
@@ -205,7 +216,8 @@ WITH
     GROUP BY c.cgroup_ino
   )
 SELECT
-  t.*,
+  t.cost_task_ns, t.longest_ns, t.call_part_ns, t.tasks, t.bdi, t.cgroup_ino,
+  t.first_ts, t.last_ts,
   h.dur >= v.loss_least_ns AS is_throttled,
   coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
     AS share_ratio,

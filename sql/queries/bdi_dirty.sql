@@ -107,6 +107,22 @@ ORDER BY w.window_start_ns, s.bdi, s.cgroup_ino;
 -- @view     _bdi_dirty_sum
 -- @summary  Events of each wb and window, added up in the kernel's units.
 -- @grain    window, wb, domain; order window_index, bdi, cgroup_ino
+-- @column   window_index INTEGER window
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
+-- @column   cgroup_path TEXT its path, in kernels that record that instead
+-- @column   is_rt INTEGER 1: of real-time tasks
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   has_limit INTEGER as in wb_throttle_domain
+-- @column   events_count INTEGER events
+-- @column   wb_dirty INTEGER pages, sum over the events
+-- @column   wb_dirty_max INTEGER pages, the highest
+-- @column   wb_setpoint INTEGER pages, sum
+-- @column   dirty INTEGER pages, sum
+-- @column   setpoint INTEGER pages, sum
+-- @column   hard_limit INTEGER pages, sum of limit
+-- @column   setpoint_max INTEGER pages, the highest; NULL = all are of one wb
+-- @column   limit_max INTEGER pages, the highest; NULL likewise
 CREATE VIEW _bdi_dirty_sum AS
 WITH
   chosen AS (

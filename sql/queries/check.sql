@@ -65,11 +65,9 @@ ORDER BY c.place, c.what;
 -- @column   unit TEXT of both values
 -- @column   trace_value INTEGER of the trace; NULL = not recorded
 -- @column   other_value INTEGER of the source; NULL = not recorded
--- @column   residual_ratio REAL (other - trace) / other; of the control law the
---   share of events that disagree
+-- @column   residual_ratio REAL as in check
 -- @column   verdict TEXT agrees, differs or not recorded
--- @column   is_binding INTEGER 1: the trace of a whole run has to agree; 0:
---   other writers, deleted files, direct I/O and so on can make a difference
+-- @column   is_binding INTEGER as in check
 -- @column   why TEXT what the verdict rests on
 -- @source   wb_rule has the tolerances
 -- @materialize
@@ -699,6 +697,8 @@ WHERE d.device IS NOT NULL
 -- @view     _check_told
 -- @summary  What events tell of counters of vmstat.
 -- @grain    counter; order what
+-- @column   what TEXT counter, as in vmstat
+-- @column   value INTEGER by events
 CREATE VIEW _check_told AS
 WITH
   completed AS (
@@ -758,6 +758,8 @@ SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin;
 -- @view     _check_counted
 -- @summary  What the files count, under the same names.
 -- @grain    counter; order what
+-- @column   what TEXT counter, as in vmstat
+-- @column   value INTEGER by the files
 CREATE VIEW _check_counted AS
 SELECT v.name AS what, v.gained_count AS value
 FROM wb_vmstat AS v

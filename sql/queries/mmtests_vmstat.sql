@@ -172,6 +172,12 @@ ORDER BY o.place;
 -- @view     _mmtests_line
 -- @summary  The lines of mmtests, in its order.
 -- @grain    line; order place
+-- @column   place INTEGER order
+-- @column   name TEXT as mmtests calls it
+-- @column   unit TEXT of the value
+-- @column   better TEXT lower, higher or -
+-- @column   counter TEXT of /proc/vmstat, or what it is made of
+-- @column   note TEXT what to know of it
 CREATE VIEW _mmtests_line AS
 -- SQLite 3.54.1 refuses a statement that has 1000 cursors when it comes to a
 -- name of a CTE; each mention of a view or CTE has cursors for all behind it.
@@ -275,6 +281,21 @@ SELECT
 -- @view     _mmtests_gained
 -- @summary  What the counters gained that the lines are made of.
 -- @grain    one row
+-- @column   pgfault INTEGER pgfault, by how much it grew
+-- @column   pgmajfault INTEGER pgmajfault, by how much it grew
+-- @column   pgpgin INTEGER pgpgin, by how much it grew
+-- @column   pgpgout INTEGER pgpgout, by how much it grew
+-- @column   pswpin INTEGER pswpin, by how much it grew
+-- @column   pswpout INTEGER pswpout, by how much it grew
+-- @column   zswpout INTEGER zswpout, by how much it grew
+-- @column   swpout_zero INTEGER swpout_zero, by how much it grew
+-- @column   vmscan_write INTEGER nr_vmscan_write, by how much it grew
+-- @column   immediate INTEGER nr_vmscan_immediate_reclaim, by how much it grew
+-- @column   pgrescued INTEGER pgrescued, by how much it grew
+-- @column   slabs_scanned INTEGER slabs_scanned, by how much it grew
+-- @column   pginodesteal INTEGER pginodesteal, by how much it grew
+-- @column   kswapd_inodesteal INTEGER kswapd_inodesteal, by how much it grew
+-- @column   allocstall INTEGER allocstall of all zones, by how much it grew
 CREATE VIEW _mmtests_gained AS
 SELECT
   sum(CASE v.name WHEN 'pgfault' THEN v.gained_count END) AS pgfault,
@@ -304,6 +325,12 @@ FROM wb_vmstat AS v;
 -- @view     _mmtests_scan
 -- @summary  What kswapd and direct reclaim scanned and reclaimed.
 -- @grain    one row
+-- @column   kswapd_scan INTEGER pages that kswapd scanned
+-- @column   kswapd_steal INTEGER pages that kswapd reclaimed
+-- @column   kswapd_per_ns REAL pages that kswapd scanned
+-- @column   direct_scan INTEGER pages that direct reclaim scanned
+-- @column   direct_steal INTEGER pages that direct reclaim reclaimed
+-- @column   direct_per_ns REAL pages that direct reclaim scanned
 CREATE VIEW _mmtests_scan AS
 SELECT
   max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_count END)

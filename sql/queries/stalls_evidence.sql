@@ -35,11 +35,9 @@
 --   sched:sched_switch, sched:sched_process_exit
 -- @column   stall_ts INTEGER ns, start of the stall
 -- @column   comm TEXT its name
--- @column   evidence TEXT event or fact
 -- @column   before_ns INTEGER from it to the start of the stall; negative: it
 --   fired later, such as an event that reports a sleep; NULL = of the whole
 --   stall
--- @column   detail TEXT what it says
 -- @cost     620
 WITH
   -- kswapd, and journals of the stall's device or of all.
@@ -168,6 +166,10 @@ ORDER BY s.ts, f.wait_id, f.place;
 -- @view     _evidence_throttle
 -- @summary  What a sleep of a throttled task was decided on.
 -- @grain    stall, fact; order wait_id, place
+-- @column   place INTEGER order among the facts of a stall
+-- @column   evidence TEXT event or fact
+-- @column   evidence_ts INTEGER ns, when it fired; NULL = of the whole stall
+-- @column   detail TEXT what it says
 CREATE VIEW _evidence_throttle AS
 WITH
   throttled AS MATERIALIZED (
@@ -242,6 +244,10 @@ FROM throttled AS t;
 -- @view     _evidence_event
 -- @summary  The event that began a wait, or reported it.
 -- @grain    stall; order wait_id
+-- @column   place INTEGER order among the facts of a stall
+-- @column   evidence TEXT event or fact
+-- @column   evidence_ts INTEGER ns, when it fired; NULL = of the whole stall
+-- @column   detail TEXT what it says
 CREATE VIEW _evidence_event AS
 SELECT
   s.wait_id,
@@ -333,6 +339,10 @@ WHERE s.kind = 'block queue';
 -- @summary  Requests in flight when a stall began: of its device, or of all
 --   where it names none.
 -- @grain    stall, or border of a request (wait_id NULL); order device, ts
+-- @column   wait_id INTEGER of wb_wait; NULL = a request begins or ends
+-- @column   device TEXT major:minor, or any
+-- @column   ts INTEGER ns, when
+-- @column   requests_count INTEGER in flight then
 CREATE VIEW _evidence_flight AS
 WITH
   -- Requests in flight: of the stall's device, or of all where it names none.

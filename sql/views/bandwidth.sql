@@ -620,6 +620,9 @@ GROUP BY s.bdi;
 -- @summary  What disks wrote of pages, where they got far fewer bytes than were
 --   written back: zram compresses, device mapper may too.
 -- @grain    bdi; order bdi
+-- @column   bytes REAL of pages that were written back
+-- @column   busy_ns INTEGER in this time
+-- @column   reached_ratio REAL share of these bytes that the disk got
 CREATE VIEW _disk_fewer AS
 WITH
   -- Lost completions look like bytes that no disk got.

@@ -528,6 +528,10 @@ GROUP BY b.device, b.op, o.sector_bytes;
 -- @view     _busy_stretch
 -- @summary  Requests, commits, spans of kswapd and of servers, each as it was.
 -- @grain    stretch; order resource, device, from_ts
+-- @column   resource TEXT as in wb_busy
+-- @column   device TEXT as in wb_busy
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
 CREATE VIEW _busy_stretch AS
 WITH
   commits AS (

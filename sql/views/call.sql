@@ -221,6 +221,12 @@ WHERE p.is_entry = 1 AND coalesce(p.next_is_entry, 0) = 0;
 -- @view     _write_entered
 -- @summary  Entries of system calls that write, each with its return.
 -- @grain    call; order tid, seq
+-- @column   tid INTEGER thread
+-- @column   call INTEGER 1 to 7: which system call
+-- @column   seq INTEGER of its entry
+-- @column   ts INTEGER ns, of its entry
+-- @column   next_ts INTEGER ns, of its next entry; NULL = nothing of that call
+--   follows
 CREATE VIEW _write_entered AS
 WITH
   -- Per task and call, the last of all entries and returns: twice its seq, and

@@ -298,6 +298,26 @@ WHERE (p.is_on = 1 OR p.left_state IN ('S', 'T'))
 -- @view     _task_demand
 -- @summary  What each task dirtied, and whether it wanted more than it got.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task: the task under its name
+-- @column   from_ts INTEGER ns, of its first event
+-- @column   active_ns INTEGER from its first to its last event
+-- @column   events_count INTEGER events
+-- @column   dirtied_bytes INTEGER charged after its first event
+-- @column   estimate_bytes INTEGER as in wb_task_dirtied
+-- @column   basis TEXT as in wb_task_dirtied
+-- @column   coverage_ratio REAL as in wb_task_dirtied
+-- @column   asked_bytes_per_s REAL that fio was told to write
+-- @column   slept_ratio REAL share of that time that it slept in throttling
+-- @column   rate REAL bytes/s that it dirtied
+-- @column   idle_ratio REAL share in which it waited for nothing to do; NULL =
+--   no sched_switch
+-- @column   cpu_rate REAL bytes/s that it dirtied while it had a CPU
+-- @column   demand_basis TEXT fio, sched or none: what tells what it asked for
+-- @column   is_demand_limited INTEGER 1: it got what it asked for
 CREATE VIEW _task_demand AS
 WITH
   watched AS (
@@ -390,7 +410,10 @@ WITH
     WINDOW wb AS (PARTITION BY r.bdi, r.cgroup_ino)
   )
 SELECT
-  s.*,
+  s.bdi, s.cgroup_ino, s.tid, s.comm, s.task_id, s.from_ts, s.active_ns,
+  s.events_count, s.dirtied_bytes, s.estimate_bytes, s.basis, s.coverage_ratio,
+  s.asked_bytes_per_s, s.slept_ratio, s.rate, s.idle_ratio, s.cpu_rate,
+  s.demand_basis,
   CASE
     WHEN s.demand_basis = 'fio'
       THEN CASE WHEN s.asked_bytes_per_s IS NULL THEN 0 ELSE 1 END

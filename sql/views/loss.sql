@@ -649,6 +649,16 @@ WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
 -- @view     _loss_wait
 -- @summary  Each wait, and what it was in besides.
 -- @grain    wait; order wait_id
+-- @column   stall_device_ratio REAL device_ratio of wb_stall
+-- @column   throttle_seq INTEGER of a throttle: its event
+-- @column   reclaim_seq INTEGER of direct reclaim: its event
+-- @column   outside_id INTEGER wait_id of what is blocked outside throttling
+-- @column   is_own_write INTEGER 1: waits for its own write request, in no sync
+-- @column   is_own_read INTEGER 1: waits for its own read request, in no sync
+-- @column   is_memcg INTEGER 1: in the reclaim of a memory cgroup
+-- @column   is_asked INTEGER 1: somebody wrote to memory.reclaim
+-- @column   is_flusher INTEGER 1: by a flusher
+-- @column   is_kernel INTEGER 1: by a thread of the kernel
 CREATE VIEW _loss_wait AS
 WITH
   -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
@@ -710,6 +720,16 @@ WHERE s.dur > 0
 -- @summary  Each sleep of a throttled task: whose pages filled its pool, how
 --   busy its disk was.
 -- @grain    sleep; order seq
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   holder_bdi TEXT whose pages filled most of the pool besides its own
+-- @column   holder_cgroup_ino INTEGER of that wb
+-- @column   holder_share_ratio REAL what it held of the pool
+-- @column   device_ratio REAL share of the sleep in which the disk had requests
+-- @column   disk_bytes_per_s REAL that the disk writes then
+-- @column   is_packed INTEGER 1: the disk gets fewer bytes than are written
+--   back
+-- @column   since_first_ns INTEGER since the first sleep of the wb
+-- @column   nr_writeback INTEGER pages under writeback on the machine
 CREATE VIEW _loss_holder AS
 WITH
   first_of_wb AS (

@@ -542,6 +542,10 @@ WHERE s.bdi <> s.disk;
 -- @view     _disk_held
 -- @summary  The most dirty data that each disk and volume had.
 -- @grain    bdi; order bdi
+-- @column   written_bytes INTEGER as in wb_disk_rate
+-- @column   is_below INTEGER 1: a volume lies on it
+-- @column   is_main INTEGER 1: nearly all of what was written went there
+-- @column   held_bytes INTEGER the most that was dirty of it; NULL = it is main
 CREATE VIEW _disk_held AS
 WITH
   -- The file behind a loop device is on the only disk that there is.
@@ -594,7 +598,8 @@ WITH
     LEFT JOIN looped AS l ON l.disk = d.bdi
   )
 SELECT
-  d.*,
+  d.bdi, d.disk_bytes_per_s, d.reached_ratio, d.request_bytes, d.busy_ns,
+  d.dirty_max_bytes, d.written_bytes, d.is_below, d.is_main,
   -- Only where several disks wrote: it takes a look at all events.
   CASE WHEN d.is_main = 0 THEN
     nullif(

@@ -112,6 +112,14 @@ WHERE p.is_end = 0
 -- @summary  Begins and ends of requests to servers of network file systems and
 --   FUSE.
 -- @grain    event; order seq
+-- @column   protocol TEXT nfs or fuse
+-- @column   device TEXT major:minor of the file system, or the connection
+-- @column   op TEXT kind of request
+-- @column   key_1 INTEGER what begin and end have in common
+-- @column   key_2 INTEGER likewise
+-- @column   bytes INTEGER of a write
+-- @column   error INTEGER of an end
+-- @column   is_end INTEGER 1: the end
 CREATE VIEW _request_step AS
 SELECT
   w.seq, w.ts, w.tid,

@@ -309,6 +309,12 @@ FROM known AS k;
 -- @summary  What events say of the names of threads, and of their begins and
 --   ends, in order.
 -- @grain    event; order tid, seq
+-- @column   tid INTEGER thread
+-- @column   seq INTEGER of the event; NULL = of no event
+-- @column   ts INTEGER ns
+-- @column   step INTEGER order at one moment; 9 ends a life, 0 begins one
+-- @column   comm TEXT its name; NULL = as before
+-- @column   is_now INTEGER 1: it has the name from this event on
 CREATE VIEW _task_step AS
 WITH
   -- Tasks that sched_switch saw under another name than their last one: of the

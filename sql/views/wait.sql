@@ -533,6 +533,16 @@ FROM raw_nfs_writeback_inode_exit AS e;
 -- @summary  Calls that wait; of calls that write the sleeps, without
 --   sched_switch the calls.
 -- @grain    wait; order seq
+-- @column   end_ts INTEGER ns, end of the wait
+-- @column   kind TEXT as in wb_wait
+-- @column   rank INTEGER as in wb_wait
+-- @column   what TEXT as in wb_wait
+-- @column   basis TEXT as in wb_wait
+-- @column   cut TEXT as in wb_wait
+-- @column   device TEXT as in wb_wait
+-- @column   ref_seq INTEGER as in wb_wait
+-- @column   reason INTEGER as in wb_wait
+-- @column   event_ts INTEGER ns, when its event fired
 CREATE VIEW _wait_call AS
 WITH
   -- A task whose throttling names one bdi only writes to that.
@@ -603,6 +613,16 @@ FROM _wait_pair AS p;
 -- @view     _wait_told
 -- @summary  Waits that an event reports when they are over, or announces.
 -- @grain    wait; order seq
+-- @column   end_ts INTEGER ns, end of the wait
+-- @column   kind TEXT as in wb_wait
+-- @column   rank INTEGER as in wb_wait
+-- @column   what TEXT as in wb_wait
+-- @column   basis TEXT as in wb_wait
+-- @column   cut TEXT as in wb_wait
+-- @column   device TEXT as in wb_wait
+-- @column   ref_seq INTEGER as in wb_wait
+-- @column   reason INTEGER as in wb_wait
+-- @column   event_ts INTEGER ns, when its event fired
 CREATE VIEW _wait_told AS
 WITH
   reports AS (
@@ -692,6 +712,16 @@ LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq;
 -- @view     _wait_queue
 -- @summary  Waits for block requests that the task itself issued.
 -- @grain    wait; order seq
+-- @column   end_ts INTEGER ns, end of the wait
+-- @column   kind TEXT as in wb_wait
+-- @column   rank INTEGER as in wb_wait
+-- @column   what TEXT as in wb_wait
+-- @column   basis TEXT as in wb_wait
+-- @column   cut TEXT as in wb_wait
+-- @column   device TEXT as in wb_wait
+-- @column   ref_seq INTEGER as in wb_wait
+-- @column   reason INTEGER as in wb_wait
+-- @column   event_ts INTEGER ns, when its event fired
 CREATE VIEW _wait_queue AS
 SELECT
   s.seq, s.ts,

@@ -419,6 +419,20 @@ WHERE r.place = 1;
 -- @view     _work_chunk
 -- @summary  What the flusher wrote of each work item, by event.
 -- @grain    event; order work_seq, seq
+-- @column   work_seq INTEGER of the event that began the work
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns
+-- @column   tid INTEGER flusher
+-- @column   step TEXT exec, start or written
+-- @column   name TEXT of the bdi
+-- @column   cgroup_ino INTEGER cgroup of the wb
+-- @column   cgroup_path TEXT its path, in kernels that record that instead
+-- @column   nr_pages INTEGER pages still to be written
+-- @column   reason INTEGER as the kernel numbers it
+-- @column   for_background INTEGER as recorded
+-- @column   for_kupdate INTEGER as recorded
+-- @column   sync_mode INTEGER as recorded
+-- @column   pages_count INTEGER written by this event; NULL = not told
 CREATE VIEW _work_chunk AS
 WITH
   steps AS (

@@ -45,6 +45,8 @@ def test_every_view_has_its_entry_with_all_columns() -> None:
     for file in _LIBRARY.files.values():
         if file.kind == "raw":
             assert f"\n| `{file.name}` | " in page
+        elif file.kind == "view" and file.is_private():
+            assert not re.search(rf"\b{file.name}\b", page), file.name
         elif file.kind == "view" and not file.is_public():
             assert f"#### {file.name}\n" not in page, file.name
         elif file.kind == "view":

@@ -292,7 +292,7 @@ def _add_warnings(files: dict[str, SqlFile]) -> None:
 def _inherit_columns(files: dict[str, SqlFile]) -> None:
     """Describe the columns without @column as those that they are passed through from.
 
-    Where some are neither, an object has those of its header only, and a step has none.
+    Where some are neither, an object has those of its header only.
     """
     graph = {name: file.needs for name, file in files.items()}
     for name in TopologicalSorter(graph).static_order():
@@ -302,8 +302,7 @@ def _inherit_columns(files: dict[str, SqlFile]) -> None:
         select = Select(file.select)
         columns = tuple(_described(files, select, column) for column in file.columns)
         if not all(column.type for column in columns):
-            told = () if file.is_private() else file.columns
-            columns = tuple(column for column in told if column.type)
+            columns = tuple(column for column in file.columns if column.type)
         files[name] = replace(file, columns=columns)
 
 

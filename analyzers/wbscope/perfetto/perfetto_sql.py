@@ -71,7 +71,7 @@ def comment(text: str, indent: str = "") -> list[str]:
 
 def has_schema(file: SqlFile) -> bool:
     """Whether the statement lists the columns."""
-    return bool(file.columns) and not any(column.name in _KEYWORDS for column in file.columns)
+    return not any(column.name in _KEYWORDS for column in file.columns)
 
 
 def _columns(file: SqlFile) -> str:
