@@ -29,7 +29,7 @@ __all__ = ["ENGINES", "Library", "load_library"]
 
 ENGINES = ("sqlite", "perfetto")
 _FOLDERS = ("views", "queries", "findings", "timelines", "warnings")
-# What is asked, not built upon.
+# What is asked, and made only for who reads it.
 _QUESTIONS = ("query", "finding")
 _CALL = re.compile(r"\b\w+!(?=\()")
 _CATALOG = "catalog/events.toml"
@@ -248,7 +248,8 @@ def find_sql_dir() -> Path:
 def _check_needs(files: dict[str, SqlFile]) -> None:
     for file in files.values():
         for need in file.needs:
-            if need not in files or files[need].kind in _QUESTIONS:
+            # A query is a view, too; what a finding asks is told, not built upon.
+            if need not in files or files[need].kind == "finding":
                 told = f"{file.name} reads {need}, which no view defines"
                 raise broken_library(file.path, told)
             if files[need].is_private() and files[need].path != file.path:

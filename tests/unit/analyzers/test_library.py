@@ -65,7 +65,6 @@ def test_view_is_no_query(library: Library) -> None:
     [
         ("views/a.sql", "-- @view wb_throttle\nCREATE VIEW wb_throttle AS SELECT 1;", "is also in"),
         ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT b.x FROM b;", "a reads b"),
-        ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT 1 FROM windows;", "reads win"),
         ("queries/a.sql", "-- @query a\n-- @explain b\nSELECT 1;", "@explain b"),
         (
             "queries/a.sql",
@@ -89,6 +88,14 @@ def test_a_private_view_is_read_in_its_own_file_only(sql_dir: Path) -> None:
     (sql_dir / "views/b.sql").write_text(reader.format("b"))
     with pytest.raises(SetupError, match=r"b reads _step, which is private to a\.sql"):
         load_library()
+
+
+def test_what_reads_a_query_has_all_that_it_needs(sql_dir: Path) -> None:
+    reader = "-- @view a\nCREATE VIEW a AS SELECT 1 AS b FROM windows AS w;\n"
+    (sql_dir / "views/a.sql").write_text(reader)
+    library = load_library()
+    needs = library.closure(library.files["windows"].needs)
+    assert library.closure(["a"]) == [*needs, "windows", "a"]
 
 
 MACROS = """\
