@@ -43,3 +43,13 @@ size!(bytes) =
     WHEN bytes >= 1048576 THEN printf('%.1f MiB', bytes / 1048576.0)
     ELSE printf('%.0f KiB', bytes / 1024.0)
   END;
+
+-- A counter of ingest (raw_ingest_stats) that counts records, or parts of the
+-- trace, that were not read in full. Overruns are in raw_lost_events.
+not_read!(stat) =
+  stat.value > 0
+  AND (
+    stat.severity = 'data_loss'
+    OR stat.name IN ('unknown_events', 'short_records', 'bad_dynamic_fields')
+  )
+  AND stat.name <> 'lost_gaps';

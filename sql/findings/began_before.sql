@@ -23,15 +23,14 @@
 WITH
   told AS (
     SELECT
-      l.ts, l.dur, w.inside_ns,
+      l.ts, l.dur, l.inside_ns,
       -- A thread may have had several names.
       first_value(l.comm) OVER (
-        PARTITION BY l.tid ORDER BY w.inside_ns DESC, l.comm
+        PARTITION BY l.tid ORDER BY l.inside_ns DESC, l.comm
       ) AS comm,
       l.tid, l.cause
-    FROM wb_wait_before AS w
-    CROSS JOIN wb_loss AS l ON l.wait_id = w.wait_id
-    WHERE l.kind <> 'throttle' AND l.finding <> 'flusher_waits_journal'
+    FROM stalls_before AS l
+    WHERE l.is_told = 1
   ),
   named AS (
     SELECT

@@ -23,7 +23,7 @@
 -- @column    task TEXT the one that lost most
 -- @column   ready_ns INTEGER time that it was ready and had no CPU
 -- @column   seen_ns INTEGER its time
--- @column    ready_ratio REAL share of that
+-- @column   ready_ratio REAL share of that
 -- @column   longest_ns INTEGER longest wait for a CPU
 -- @column    more TEXT how many others of which the same can be said; NULL =
 --   none
@@ -35,18 +35,17 @@ SELECT
   END AS severity,
   coalesce(nullif(r.comm, 'tid ' || r.tid) || ' ' || r.tid, r.comm) AS task,
   r.tid, r.comm, r.ready_ns, r.seen_ns,
-  1.0 * r.ready_ns / r.seen_ns AS ready_ratio,
-  r.longest_ns,
+  r.ready_ratio, r.longest_ns,
   CASE count(*) OVER ()
     WHEN 1 THEN NULL
     WHEN 2 THEN '1 writer more'
     ELSE (count(*) OVER () - 1) || ' writers more'
   END AS more
-FROM wb_ready AS r
+FROM run_queue AS r
 CROSS JOIN wb_rule AS v
 WHERE r.ready_ns >= v.long_call_ns
   AND r.ready_ns >= v.held_least_ratio * r.seen_ns
   AND r.comm NOT GLOB 'kworker/*'
   AND r.comm NOT GLOB 'loop[0-9]*'
-ORDER BY r.ready_ns DESC, r.tid, r.task_id
+ORDER BY r.ready_ns DESC, r.tid, r.comm
 LIMIT 1;

@@ -23,30 +23,31 @@
 -- @column    why TEXT what is missing
 -- @column    so TEXT what that means for all else
 -- @column   lost_count INTEGER events lost
+-- @column    is_empty INTEGER 1: no event was recorded; else 0
 -- @column    remedy TEXT what gives a whole trace, with events and times
 -- @source    docs/findings.md
 SELECT
   0 AS cost_task_ns,
   CASE
-    WHEN s.is_empty THEN 'No event was recorded'
+    WHEN e.is_empty THEN 'No event was recorded'
     WHEN s.ticks_clock IS NOT NULL THEN 'The trace has no times'
     WHEN s.lacking IS NOT NULL THEN 'The trace cannot be read in full'
   END AS title,
   CASE
-    WHEN s.is_empty THEN 'no event was recorded'
+    WHEN e.is_empty THEN 'no event was recorded'
     WHEN s.ticks_clock IS NOT NULL THEN 'the trace has no times'
     WHEN s.lacking IS NOT NULL THEN 'the trace cannot be read in full'
     ELSE 'the trace is not whole'
   END AS why,
   CASE
-    WHEN s.is_empty THEN 'nothing can be said'
+    WHEN e.is_empty THEN 'nothing can be said'
     WHEN s.ticks_clock IS NULL THEN 'what follows are lower bounds'
     ELSE 'nobody knows how long anything took'
   END AS so,
   s.gaps_count, s.lost_count, s.unknown_gaps_count, s.unread_count, s.lacking,
-  s.state, s.ticks_clock, s.is_empty,
+  s.state, s.ticks_clock, e.is_empty,
   CASE
-    WHEN s.is_empty
+    WHEN e.is_empty
       THEN 'Record again, for longer and while something writes; of a trace'
         || ' with events, ingest a part that has some'
     WHEN s.ticks_clock IS NOT NULL
@@ -64,6 +65,11 @@ SELECT
     ELSE 'Record again with twice the buffer (record --buffer-size; meta.json'
       || ' of a run has what it was), or with fewer events'
   END AS remedy
-FROM wb_trace_state AS s
+FROM trace_state AS s
+CROSS JOIN (
+  SELECT count(*) > 0 AS is_empty
+  FROM raw_meta AS m
+  WHERE m.key = 'events_count' AND CAST(m.value AS INTEGER) = 0
+) AS e
 WHERE s.matters = 1
 ORDER BY s.gaps_count;

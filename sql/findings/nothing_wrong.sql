@@ -113,10 +113,7 @@ WITH
       w.is_watched,
       CASE WHEN e.other_ns >= v.long_call_ns THEN e.other_ns END AS other_ns,
       EXISTS (
-        SELECT 1
-        FROM wb_wait_before AS w
-        CROSS JOIN wb_loss AS o ON o.wait_id = w.wait_id
-        WHERE o.kind = 'throttle'
+        SELECT 1 FROM stalls_before AS o WHERE o.kind = 'throttle'
       ) AS is_held_before,
       EXISTS (
         SELECT 1

@@ -19,7 +19,7 @@ SELECT
   -- Reads that began before are in one and not in the other.
   min(r.refault_bytes, r.read_bytes) AS refault_bytes,
   r.read_bytes
-FROM wb_refault AS r
+FROM refaults AS r
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 WHERE r.refault_bytes >= v.few_pages_count * u.page_bytes

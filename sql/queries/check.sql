@@ -631,8 +631,8 @@ WITH
       ) AS cut_short,
       (
         SELECT min(i.name) || ' is not 0: data of the trace is missing'
-        FROM wb_unread AS i
-        WHERE i.name <> 'text_overwritten'
+        FROM raw_ingest_stats AS i
+        WHERE not_read!(i) AND i.name <> 'text_overwritten'
       ) AS not_read
   )
 SELECT
@@ -708,9 +708,12 @@ WITH
   ),
   reclaimed AS (
     SELECT
-      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
+      CASE WHEN t.reclaimer = 'memcg' AND k.version >= 6019 THEN 'direct'
+        ELSE t.reclaimer
+      END AS reclaimer,
       t.scanned_count, t.reclaimed_count, t.file_writes_count
-    FROM reclaim_total AS t
+    FROM reclaim_efficiency AS t
+    CROSS JOIN wb_kernel AS k
   ),
   -- What zswap wrote out later is in pswpout once more.
   swapped AS (
@@ -776,22 +779,16 @@ WHERE v.name = 'nr_vmscan_write'
 UNION ALL
 -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
 SELECT
-  'pgscan_' || r.reclaimer,
-  r.scanned_count
+  n.kind || '_' || r.reclaimer,
+  CASE n.kind WHEN 'pgscan' THEN r.vmstat_scanned_count
+    ELSE r.vmstat_reclaimed_count
+  END
     + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
       ELSE 0
     END
-FROM reclaim_vmstat AS r
-LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
-UNION ALL
-SELECT
-  'pgsteal_' || r.reclaimer,
-  r.reclaimed_count
-    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
-      ELSE 0
-    END
-FROM reclaim_vmstat AS r
-LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
+FROM reclaim_efficiency AS r
+CROSS JOIN (SELECT 'pgscan' AS kind UNION ALL SELECT 'pgsteal') AS n
+LEFT JOIN wb_vmstat AS k ON k.name = n.kind || '_khugepaged'
 UNION ALL
 SELECT 'allocstall', sum(v.gained_count)
 FROM wb_vmstat AS v

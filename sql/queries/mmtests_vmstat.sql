@@ -30,26 +30,6 @@
 -- @metric   value neutral: column better says for each row which way is good
 -- @source   mmtests, MonitorMmtestsvmstat.pm; mm/vmstat.c; fs/inode.c
 WITH
-  traced AS (
-    SELECT
-      sum(CASE t.vmstat_reclaimer WHEN 'kswapd' THEN t.scanned_count END)
-        AS kswapd_scan,
-      sum(CASE t.vmstat_reclaimer WHEN 'kswapd' THEN t.reclaimed_count END)
-        AS kswapd_steal,
-      sum(CASE t.vmstat_reclaimer WHEN 'direct' THEN t.scanned_count END)
-        AS direct_scan,
-      sum(CASE t.vmstat_reclaimer WHEN 'direct' THEN t.reclaimed_count END)
-        AS direct_steal,
-      sum(t.anon_writes_count) AS anon_writes,
-      sum(t.file_writes_count) AS file_writes,
-      CASE
-        WHEN EXISTS (
-          SELECT 1 FROM raw_event_format AS f
-          WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
-        ) THEN (SELECT count(*) FROM raw_mm_vmscan_direct_reclaim_begin)
-      END AS stalls
-    FROM reclaim_total AS t
-  ),
   -- By the events, else what no counter of swap explains.
   file_write AS (
     SELECT
@@ -67,9 +47,7 @@ WITH
     CROSS JOIN wb_kernel AS k
   ),
   span AS (
-    SELECT
-      1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds,
-      u.second_ns
+    SELECT 1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
   ),
@@ -95,14 +73,10 @@ WITH
         WHEN 'Direct pages reclaimed' THEN n.direct_steal
         WHEN 'Kswapd efficiency'
           THEN 100.0 * n.kswapd_steal / nullif(n.kswapd_scan, 0)
-        WHEN 'Kswapd velocity' THEN coalesce(
-          n.kswapd_per_ns * s.second_ns, n.kswapd_scan / s.seconds
-        )
+        WHEN 'Kswapd velocity' THEN n.kswapd_velocity
         WHEN 'Direct efficiency'
           THEN 100.0 * n.direct_steal / nullif(n.direct_scan, 0)
-        WHEN 'Direct velocity' THEN coalesce(
-          n.direct_per_ns * s.second_ns, n.direct_scan / s.seconds
-        )
+        WHEN 'Direct velocity' THEN n.direct_velocity
         WHEN 'Percentage direct scans'
           THEN 100.0 * n.direct_scan / nullif(n.direct_scan + n.kswapd_scan, 0)
         WHEN 'Page writes by reclaim' THEN g.vmscan_write
@@ -115,22 +89,23 @@ WITH
         WHEN 'Kswapd inode steals' THEN g.kswapd_inodesteal
       END AS value,
       CASE l.name
-        WHEN 'Allocation stalls' THEN t.stalls
-        WHEN 'Direct pages scanned' THEN t.direct_scan
-        WHEN 'Kswapd pages scanned' THEN t.kswapd_scan
-        WHEN 'Kswapd pages reclaimed' THEN t.kswapd_steal
-        WHEN 'Direct pages reclaimed' THEN t.direct_steal
+        WHEN 'Allocation stalls' THEN n.stalls
+        WHEN 'Direct pages scanned' THEN n.traced_direct_scan
+        WHEN 'Kswapd pages scanned' THEN n.traced_kswapd_scan
+        WHEN 'Kswapd pages reclaimed' THEN n.traced_kswapd_steal
+        WHEN 'Direct pages reclaimed' THEN n.traced_direct_steal
         WHEN 'Kswapd efficiency'
-          THEN 100.0 * t.kswapd_steal / nullif(t.kswapd_scan, 0)
-        WHEN 'Kswapd velocity' THEN t.kswapd_scan / s.seconds
+          THEN 100.0 * n.traced_kswapd_steal / nullif(n.traced_kswapd_scan, 0)
+        WHEN 'Kswapd velocity' THEN n.traced_kswapd_scan / s.seconds
         WHEN 'Direct efficiency'
-          THEN 100.0 * t.direct_steal / nullif(t.direct_scan, 0)
-        WHEN 'Direct velocity' THEN t.direct_scan / s.seconds
+          THEN 100.0 * n.traced_direct_steal / nullif(n.traced_direct_scan, 0)
+        WHEN 'Direct velocity' THEN n.traced_direct_scan / s.seconds
         WHEN 'Percentage direct scans'
-          THEN 100.0 * t.direct_scan / nullif(t.direct_scan + t.kswapd_scan, 0)
-        WHEN 'Page writes by reclaim' THEN t.anon_writes + t.file_writes
-        WHEN 'Page writes file' THEN t.file_writes
-        WHEN 'Page writes anon' THEN t.anon_writes
+          THEN 100.0 * n.traced_direct_scan
+            / nullif(n.traced_direct_scan + n.traced_kswapd_scan, 0)
+        WHEN 'Page writes by reclaim' THEN n.anon_writes + n.file_writes
+        WHEN 'Page writes file' THEN n.file_writes
+        WHEN 'Page writes anon' THEN n.anon_writes
       END AS events,
       l.unit, l.better,
       CASE l.name WHEN 'Page writes file' THEN f.counter ELSE l.counter END
@@ -156,7 +131,6 @@ WITH
     FROM _mmtests_line AS l
     CROSS JOIN _mmtests_gained AS g
     CROSS JOIN _mmtests_scan AS n
-    CROSS JOIN traced AS t
     CROSS JOIN file_write AS f
     CROSS JOIN span AS s
   )
@@ -323,26 +297,61 @@ SELECT
 FROM wb_vmstat AS v;
 
 -- @view     _mmtests_scan
--- @summary  What kswapd and direct reclaim scanned and reclaimed.
+-- @summary  What kswapd and direct reclaim scanned and reclaimed, by the
+--   counters and by the events.
 -- @grain    one row
 -- @column   kswapd_scan INTEGER pages that kswapd scanned
 -- @column   kswapd_steal INTEGER pages that kswapd reclaimed
--- @column   kswapd_per_ns REAL pages that kswapd scanned
+-- @column   kswapd_velocity REAL pages that kswapd scanned in a second
 -- @column   direct_scan INTEGER pages that direct reclaim scanned
 -- @column   direct_steal INTEGER pages that direct reclaim reclaimed
--- @column   direct_per_ns REAL pages that direct reclaim scanned
+-- @column   direct_velocity REAL pages that direct reclaim scanned in a second
+-- @column   traced_kswapd_scan INTEGER pages that kswapd scanned, by events
+-- @column   traced_kswapd_steal INTEGER pages that kswapd reclaimed, by events
+-- @column   traced_direct_scan INTEGER pages that direct reclaim scanned, by
+--   events; from 6.19 on with that of memory cgroups, as the counters have it
+-- @column   traced_direct_steal INTEGER of them reclaimed
+-- @column   anon_writes INTEGER anon pages that reclaim gave away to be written
+-- @column   file_writes INTEGER pages of files likewise
+-- @column   stalls INTEGER direct reclaims; NULL = not recorded
 CREATE VIEW _mmtests_scan AS
+WITH
+  named AS (
+    SELECT
+      CASE WHEN e.reclaimer = 'memcg' AND k.version >= 6019 THEN 'direct'
+        ELSE e.reclaimer
+      END AS counted_as,
+      e.*
+    FROM reclaim_efficiency AS e
+    CROSS JOIN wb_kernel AS k
+  )
 SELECT
-  max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_count END)
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.vmstat_scanned_count END)
     AS kswapd_scan,
-  max(CASE r.reclaimer WHEN 'kswapd' THEN r.reclaimed_count END)
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.vmstat_reclaimed_count END)
     AS kswapd_steal,
-  max(CASE r.reclaimer WHEN 'kswapd' THEN r.scanned_per_ns END)
-    AS kswapd_per_ns,
-  max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_count END)
+  max(CASE r.reclaimer WHEN 'kswapd' THEN r.vmstat_velocity_pages_per_s END)
+    AS kswapd_velocity,
+  max(CASE r.reclaimer WHEN 'direct' THEN r.vmstat_scanned_count END)
     AS direct_scan,
-  max(CASE r.reclaimer WHEN 'direct' THEN r.reclaimed_count END)
+  max(CASE r.reclaimer WHEN 'direct' THEN r.vmstat_reclaimed_count END)
     AS direct_steal,
-  max(CASE r.reclaimer WHEN 'direct' THEN r.scanned_per_ns END)
-    AS direct_per_ns
-FROM reclaim_vmstat AS r;
+  max(CASE r.reclaimer WHEN 'direct' THEN r.vmstat_velocity_pages_per_s END)
+    AS direct_velocity,
+  sum(CASE r.counted_as WHEN 'kswapd' THEN r.scanned_count END)
+    AS traced_kswapd_scan,
+  sum(CASE r.counted_as WHEN 'kswapd' THEN r.reclaimed_count END)
+    AS traced_kswapd_steal,
+  sum(CASE r.counted_as WHEN 'direct' THEN r.scanned_count END)
+    AS traced_direct_scan,
+  sum(CASE r.counted_as WHEN 'direct' THEN r.reclaimed_count END)
+    AS traced_direct_steal,
+  sum(r.anon_writes_count) AS anon_writes,
+  sum(r.file_writes_count) AS file_writes,
+  CASE
+    WHEN EXISTS (
+      SELECT 1 FROM raw_event_format AS f
+      WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
+    ) THEN (SELECT count(*) FROM raw_mm_vmscan_direct_reclaim_begin)
+  END AS stalls
+FROM named AS r;

@@ -68,14 +68,14 @@ WITH
         SELECT
           1.0 * sum(CASE t.reclaimer WHEN 'direct' THEN t.scanned_count END)
           / nullif(sum(t.scanned_count), 0)
-        FROM reclaim_total AS t
+        FROM _reclaim_total AS t
         WHERE t.reclaimer IN ('kswapd', 'direct')
       ) AS scan_ratio,
       (
         SELECT
           1.0 * sum(CASE v.reclaimer WHEN 'direct' THEN v.scanned_count END)
           / nullif(sum(v.scanned_count), 0)
-        FROM reclaim_vmstat AS v
+        FROM _reclaim_vmstat AS v
         WHERE v.reclaimer IN ('kswapd', 'direct')
       ) AS vmstat_scan_ratio
   )
@@ -94,11 +94,11 @@ SELECT
   ) AS vmstat_velocity_pages_per_s,
   d.vmstat_scan_ratio AS vmstat_direct_scan_ratio,
   CASE WHEN t.scanned_count IS NOT NULL THEN k.basis END AS scan_basis
-FROM reclaim_total AS t
+FROM _reclaim_total AS t
 CROSS JOIN span AS s
 CROSS JOIN direct AS d
 CROSS JOIN reclaim_scan_basis AS k
-LEFT JOIN reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
+LEFT JOIN _reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
 WHERE t.scanned_count IS NOT NULL
   OR t.anon_writes_count IS NOT NULL
   OR v.scanned_count IS NOT NULL
@@ -111,3 +111,153 @@ ORDER BY
     ELSE 5
   END,
   t.reclaimer;
+
+-- @view     _reclaim_total
+-- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
+-- @grain    reclaimer; order reclaimer
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
+--   where mm_vmscan_reclaim_writeback told that they wrote
+-- @column   scanned_count INTEGER pages; NULL = the event was not recorded, or
+--   node reclaim, whose scans are those of other
+-- @column   reclaimed_count INTEGER pages; NULL as scanned_count
+-- @column   anon_writes_count INTEGER pages, scaled as in reclaim_writes; NULL
+--   = the event was not recorded
+-- @column   file_writes_count INTEGER pages, scaled as in reclaim_writes
+-- @source   mm/vmscan.c shrink_inactive_list()
+-- @materialize
+-- @cost     36
+CREATE VIEW _reclaim_total AS
+WITH
+  recorded AS (
+    SELECT
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+      ) AS has_scans,
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        )
+      ) AS has_writes
+  ),
+  summed AS (
+    SELECT
+      w.reclaimer,
+      sum(w.scanned_count) AS scanned,
+      sum(w.reclaimed_count) AS reclaimed,
+      sum(
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 1
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
+      ) AS anon_writes,
+      sum(
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 2
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
+      ) AS file_writes
+    FROM reclaim_work AS w
+    CROSS JOIN wb_bounds AS b
+    WHERE in_time!(w.ts, b)
+    GROUP BY w.reclaimer
+  ),
+  kinds AS (
+    SELECT 'kswapd' AS reclaimer
+    UNION
+    SELECT 'direct'
+    UNION
+    SELECT 'memcg'
+    UNION
+    SELECT 'other'
+    UNION
+    SELECT s.reclaimer
+    FROM summed AS s
+    WHERE s.anon_writes > 0 OR s.file_writes > 0
+  )
+SELECT
+  k.reclaimer,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.scanned, 0)
+  END AS scanned_count,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.reclaimed, 0)
+  END AS reclaimed_count,
+  CASE
+    WHEN r.has_writes
+      THEN coalesce(s.anon_writes, 0) * c.pages_per_events_num
+        / c.pages_per_events_den
+  END AS anon_writes_count,
+  CASE
+    WHEN r.has_writes
+      THEN coalesce(s.file_writes, 0) * c.pages_per_events_num
+        / c.pages_per_events_den
+  END AS file_writes_count
+FROM kinds AS k
+CROSS JOIN recorded AS r
+CROSS JOIN reclaim_write_scale AS c
+LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
+
+-- @view     _reclaim_vmstat
+-- @summary  What reclaim scanned and freed, from /proc/vmstat before and after.
+--   Up to 4.7 the counters are one for each zone and are added up; up to 3.3
+--   kswapd_steal counts kswapd and pgsteal_<zone> all reclaimers. Up to 6.18
+--   the counters leave memory cgroups out, from 6.19 on direct has them, too.
+-- @grain    reclaimer; order reclaimer
+-- @column   reclaimer TEXT kswapd, direct or other (khugepaged, proactive)
+-- @column   scanned_count INTEGER pages; NULL = no such counter
+-- @column   reclaimed_count INTEGER pages; NULL = no such counter
+-- @column   scanned_per_ns REAL pages, over the time between the samples of
+--   each counter; NULL = the counters are those of files
+-- @source   mm/vmscan.c shrink_inactive_list(); include/linux/vm_event_item.h
+CREATE VIEW _reclaim_vmstat AS
+WITH
+  counter AS (
+    SELECT
+      CASE
+        WHEN v.name IN (
+          'pgscan_direct_throttle', 'pgscan_anon', 'pgscan_file',
+          'pgsteal_anon', 'pgsteal_file'
+        ) THEN NULL
+        WHEN v.name GLOB 'pgscan_kswapd*' THEN 'kswapd'
+        WHEN v.name GLOB 'pgsteal_kswapd*' THEN 'kswapd'
+        WHEN v.name = 'kswapd_steal' THEN 'kswapd'
+        WHEN v.name GLOB 'pgscan_direct*' THEN 'direct'
+        WHEN v.name GLOB 'pgsteal_direct*' THEN 'direct'
+        WHEN v.name IN (
+          'pgsteal_dma', 'pgsteal_dma32', 'pgsteal_normal', 'pgsteal_high',
+          'pgsteal_movable'
+        ) THEN 'direct'
+        WHEN v.name IN ('pgscan_khugepaged', 'pgscan_proactive') THEN 'other'
+        WHEN v.name IN ('pgsteal_khugepaged', 'pgsteal_proactive') THEN 'other'
+      END AS reclaimer,
+      CASE WHEN v.name GLOB 'pgscan*' THEN v.gained_count END AS scanned,
+      CASE WHEN v.name GLOB 'pgscan*' THEN 1.0 * v.gained_count / v.dur_ns END
+        AS scanned_per_ns,
+      CASE WHEN v.name NOT GLOB 'pgscan*' THEN v.gained_count END AS reclaimed
+    FROM wb_vmstat AS v
+  ),
+  counted AS (
+    SELECT c.reclaimer, c.scanned, c.reclaimed, c.scanned_per_ns
+    FROM counter AS c
+    WHERE c.reclaimer IS NOT NULL
+    UNION ALL
+    -- pgsteal_<zone> of those kernels has kswapd's pages too.
+    SELECT 'direct', NULL, -v.gained_count, NULL
+    FROM wb_vmstat AS v
+    WHERE v.name = 'kswapd_steal'
+  )
+SELECT
+  c.reclaimer,
+  sum(c.scanned) AS scanned_count,
+  sum(c.reclaimed) AS reclaimed_count,
+  sum(c.scanned_per_ns) AS scanned_per_ns
+FROM counted AS c
+GROUP BY c.reclaimer;

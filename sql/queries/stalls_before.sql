@@ -36,7 +36,7 @@ SELECT
   coalesce(
     l.kind <> 'throttle' AND l.finding <> 'flusher_waits_journal', 0
   ) AS is_told
-FROM wb_wait_before AS w
+FROM _wait_before AS w
 CROSS JOIN wb_loss AS l ON l.wait_id = w.wait_id
 CROSS JOIN wb_params AS p
 WHERE (p.bdi IS NULL OR l.bdi = p.bdi)
@@ -44,3 +44,29 @@ WHERE (p.bdi IS NULL OR l.bdi = p.bdi)
   AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
   AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
 ORDER BY l.ts, l.wait_id;
+
+-- @view     _wait_before
+-- @summary  Waits that began before the time of interest and go on in it. Of a
+--   whole trace there are none.
+-- @grain    wait; order wait_id
+-- @key      wait_id
+-- @column   inside_ns INTEGER how much of its own time lies in the time of
+--   interest
+-- @materialize
+CREATE VIEW _wait_before AS
+WITH
+  asked AS MATERIALIZED (
+    SELECT b.start_ts, b.end_ts
+    FROM wb_bounds AS b
+    WHERE b.start_ts > b.first_ts
+  )
+SELECT
+  p.wait_id,
+  sum(min(p.to_ts, a.end_ts) - max(p.from_ts, a.start_ts)) AS inside_ns
+FROM asked AS a
+CROSS JOIN wb_wait_piece AS p
+CROSS JOIN wb_wait AS w ON w.wait_id = p.wait_id
+WHERE p.to_ts > a.start_ts
+  AND p.from_ts < a.end_ts
+  AND w.ts < a.start_ts
+GROUP BY p.wait_id;

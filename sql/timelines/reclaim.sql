@@ -139,7 +139,8 @@ FROM met AS m;
 -- @group    Reclaim: Who freed memory, and whether reclaim had to write pages
 --   itself.
 -- @track    kswapd node *: kswapd of this node is awake
--- @summary  When kswapd of each node was awake, and what it did.
+-- @summary  When kswapd of each node was awake, and what it did: from being
+--   woken to its next full sleep. Short naps between two passes are part of it.
 -- @grain    cycle; order ts
 -- @events   vmscan:mm_vmscan_kswapd_wake
 -- @optional vmscan:mm_vmscan_kswapd_sleep, vmscan:mm_vmscan_lru_shrink_inactive
@@ -155,7 +156,76 @@ FROM met AS m;
 -- @column   arg_writes_count INTEGER folios given away to be written
 -- @column   arg_cut TEXT start or end: under way when the trace began or ended;
 --   NULL = neither
+-- @source   mm/vmscan.c kswapd(), kswapd_try_to_sleep()
+-- @cost     55
 CREATE VIEW tl_kswapd AS
+WITH
+  steps AS (
+    SELECT w.nid, w.tid, w.seq, w.ts, 0 AS is_end, w."order" AS page_order
+    FROM raw_mm_vmscan_kswapd_wake AS w
+    UNION ALL
+    SELECT s.nid, s.tid, s.seq, s.ts, 1, NULL
+    FROM raw_mm_vmscan_kswapd_sleep AS s
+  ),
+  followed AS (
+    SELECT
+      s.*,
+      lag(s.is_end) OVER (PARTITION BY s.nid ORDER BY s.seq) AS prev_is_end
+    FROM steps AS s
+  ),
+  numbered AS (
+    SELECT
+      f.*,
+      max(CASE
+        WHEN f.prev_is_end IS NULL OR (f.is_end = 0 AND f.prev_is_end = 1)
+          THEN f.seq
+      END) OVER (PARTITION BY f.nid ORDER BY f.seq ROWS UNBOUNDED PRECEDING)
+        AS cycle_seq
+    FROM followed AS f
+    -- A second sleep in a row says nothing new.
+    WHERE f.is_end = 0 OR f.prev_is_end IS NULL OR f.prev_is_end = 0
+  ),
+  cycle AS (
+    SELECT
+      n.cycle_seq AS seq,
+      n.nid,
+      min(n.tid) AS tid,
+      min(CASE WHEN n.is_end = 0 THEN n.ts END) AS first_ts,
+      max(CASE WHEN n.is_end = 1 THEN n.ts END) AS end_ts,
+      sum(1 - n.is_end) AS wakes_count,
+      max(n.page_order) AS order_max
+    FROM numbered AS n
+    GROUP BY n.cycle_seq, n.nid
+  ),
+  done AS (
+    SELECT
+      n.cycle_seq,
+      sum(r.scanned_count) AS scanned_count,
+      sum(r.reclaimed_count) AS reclaimed_count,
+      sum(CASE WHEN r.work = 'write' THEN 1 ELSE 0 END) AS writes_count
+    FROM reclaim_work AS r
+    JOIN numbered AS n ON n.seq = r.invocation
+    WHERE r.reclaimer = 'kswapd'
+    GROUP BY n.cycle_seq
+  ),
+  told AS (
+    SELECT
+      coalesce(c.first_ts, b.first_ts) AS ts,
+      coalesce(c.end_ts, b.last_ts) AS end_ts,
+      c.nid AS node,
+      c.tid,
+      coalesce(t.comm, 'tid ' || c.tid) AS comm,
+      c.wakes_count, c.order_max, d.scanned_count, d.reclaimed_count,
+      d.writes_count,
+      CASE
+        WHEN c.first_ts IS NULL THEN 'start'
+        WHEN c.end_ts IS NULL THEN 'end'
+      END AS cut
+    FROM cycle AS c
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN done AS d ON d.cycle_seq = c.seq
+    LEFT JOIN wb_task AS t ON task_of!(t, c)
+  )
 SELECT
   c.ts,
   c.end_ts - c.ts AS dur,
@@ -179,7 +249,7 @@ SELECT
   c.reclaimed_count AS arg_reclaimed_count,
   c.writes_count AS arg_writes_count,
   c.cut AS arg_cut
-FROM reclaim_kswapd AS c;
+FROM told AS c;
 
 -- @timeline tl_direct_reclaim
 -- @title    Direct reclaim

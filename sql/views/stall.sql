@@ -162,33 +162,6 @@ SELECT
 FROM going_on AS g
 WHERE g.to_ts > g.from_ts AND g.ranks > 0;
 
--- @view     wb_wait_before
--- @shared
--- @summary  Waits that began before the time of interest and go on in it. Of a
---   whole trace there are none.
--- @grain    wait; order wait_id
--- @key      wait_id
--- @column   inside_ns INTEGER how much of its own time lies in the time of
---   interest
--- @materialize
-CREATE VIEW wb_wait_before AS
-WITH
-  asked AS MATERIALIZED (
-    SELECT b.start_ts, b.end_ts
-    FROM wb_bounds AS b
-    WHERE b.start_ts > b.first_ts
-  )
-SELECT
-  p.wait_id,
-  sum(min(p.to_ts, a.end_ts) - max(p.from_ts, a.start_ts)) AS inside_ns
-FROM asked AS a
-CROSS JOIN wb_wait_piece AS p
-CROSS JOIN wb_wait AS w ON w.wait_id = p.wait_id
-WHERE p.to_ts > a.start_ts
-  AND p.from_ts < a.end_ts
-  AND w.ts < a.start_ts
-GROUP BY p.wait_id;
-
 -- @view     wb_throttle_cause
 -- @shared
 -- @summary  Why each throttled task had to sleep: its pos_ratio, how much of

@@ -99,8 +99,9 @@ HAVING count(*) > 0;
 -- @sentence {name} is {value}: data of the trace is missing, so sums are too
 --   small; docs/schema.md says what it counts
 SELECT replace(i.name, '_', '-') AS kind, i.name, i.value
-FROM wb_unread AS i
-WHERE i.is_record = 0
+FROM raw_ingest_stats AS i
+WHERE not_read!(i)
+  AND i.severity = 'data_loss'
   -- These have warnings of their own.
   AND i.name NOT IN (
     'text_not_understood',
@@ -126,16 +127,22 @@ SELECT
       THEN 'records are shorter than the format of their event'
     ELSE 'fields point outside of their record'
   END AS what
-FROM wb_unread AS i
-WHERE i.is_record = 1;
+FROM raw_ingest_stats AS i
+WHERE not_read!(i) AND i.severity IS NOT 'data_loss';
 
 -- @warning  missing_field
 -- @scope    *
 -- @sentence {event} has no field {field} that wbscope knows, so what is made of
 --   it is missing (the kernel is {release})
-SELECT f.event, f.field, coalesce(k.release, 'unknown') AS release
-FROM wb_lacking_field AS f
-CROSS JOIN wb_kernel AS k;
+SELECT
+  substr(f.value, instr(f.value, ' of ') + 4) AS event,
+  substr(f.value, 1, instr(f.value, ' of ') - 1) AS field,
+  coalesce(k.release, 'unknown') AS release
+FROM trace_state AS s
+CROSS JOIN wb_kernel AS k
+CROSS JOIN json_each(
+  '["' || replace(s.lacking, ', ', '","') || '"]'
+) AS f;
 
 -- @warning  sidecar
 -- @slug     sidecar-{status}
