@@ -81,7 +81,8 @@ LEFT JOIN (
     SELECT DISTINCT s.bdi, s.tid FROM wb_loss AS s
     WHERE s.finding = 'slow_device'
   ) AS l
-  CROSS JOIN wb_write_call AS k ON k.tid = l.tid
+  CROSS JOIN wb_call AS k ON k.tid = l.tid
+  WHERE k.written_bytes > 0
   GROUP BY l.bdi
 ) AS c ON c.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns

@@ -44,11 +44,16 @@
 WITH
   call AS (
     SELECT 'copy' AS phase, w.tid, w.ts, w.end_ts, w.written_bytes
-    FROM wb_write_call AS w
+    FROM wb_call AS w
     -- No standard error, as in throttle_by_task.
-    WHERE w.fd IS NULL OR w.fd <> 2
+    WHERE w.written_bytes > 0 AND (w.fd IS NULL OR w.fd <> 2)
     UNION ALL
-    SELECT s.call, s.tid, s.ts, s.end_ts, NULL FROM wb_sync_call AS s
+    -- Those that were entered in the trace.
+    SELECT s.call, s.tid, s.ts, s.end_ts, NULL
+    FROM wb_call AS s
+    WHERE s.is_sync = 1
+      AND s.end_ts IS NOT NULL
+      AND (s.cut IS NULL OR s.errno IS NULL)
   ),
   phase AS (
     SELECT

@@ -51,7 +51,7 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
     UNION
     SELECT p.tid
-    FROM wb_write_pair AS p
+    FROM wb_call AS p
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)

@@ -61,11 +61,11 @@ WITH
   -- shell's; standard error is left out.
   written AS (
     SELECT t.task_id, sum(c.written_bytes) AS written_bytes
-    FROM wb_write_call AS c
+    FROM wb_call AS c
     CROSS JOIN wb_bounds AS b
     JOIN wb_task AS t
       ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
-    WHERE (c.fd IS NULL OR c.fd <> 2)
+    WHERE c.written_bytes > 0 AND (c.fd IS NULL OR c.fd <> 2)
       AND in_time!(c.ts, b)
     GROUP BY t.task_id
   ),
@@ -184,8 +184,8 @@ SELECT
   d.estimate_bytes AS dirtied_estimate_bytes,
   d.basis AS dirtied_basis,
   d.coverage_ratio,
-  CASE
-    WHEN EXISTS (SELECT 1 FROM wb_write_call) THEN coalesce(w.written_bytes, 0)
+  CASE WHEN EXISTS (SELECT 1 FROM wb_call AS c WHERE c.written_bytes > 0)
+    THEN coalesce(w.written_bytes, 0)
   END AS written_bytes,
   CASE
     WHEN l.slept_total_ns >= l.life_end_ts - l.life_start_ts THEN

@@ -87,13 +87,14 @@ WITH
   ),
   called AS (
     SELECT
-      w.ts, w.end_ts, w.tid,
-      'write(' || coalesce(w.fd || ', ', '') || w.written_bytes || ')' AS name,
-      w.fd, w.written_bytes
-    FROM wb_write_call AS w
-    UNION ALL
-    SELECT c.ts, c.end_ts, c.tid, c.call || '()', NULL, NULL
-    FROM wb_sync_call AS c
+      c.ts, c.end_ts, c.tid,
+      CASE c.is_sync WHEN 1 THEN c.call || '()'
+        ELSE 'write(' || coalesce(c.fd || ', ', '') || c.written_bytes || ')'
+      END AS name,
+      c.fd, c.written_bytes
+    FROM wb_call AS c
+    WHERE c.written_bytes > 0
+      OR (c.is_sync = 1 AND (c.cut IS NULL OR c.errno IS NULL))
   ),
   -- depth: of slices that are as long, the outer one is first.
   slice AS (

@@ -60,10 +60,10 @@ CREATE VIEW tl_task_written AS
 WITH
   call AS (
     SELECT c.end_ts, c.written_bytes, t.task_id
-    FROM wb_write_call AS c
+    FROM wb_call AS c
     JOIN wb_task AS t
       ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
-    WHERE c.fd IS NULL OR c.fd <> 2
+    WHERE c.written_bytes > 0 AND (c.fd IS NULL OR c.fd <> 2)
   )
 SELECT
   c.end_ts AS ts,

@@ -1,48 +1,44 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Calls of tasks that have an event at either end: system calls, reclaim,
--- sleeps.
+-- System calls of tasks that write, or wait until data is on the disk.
 
--- @view     wb_write_call
--- @summary  Finished write system calls, and copies inside the kernel, with the
---   bytes they wrote.
--- @grain    call; order ts, tid
--- @optional syscalls:sys_exit_write, syscalls:sys_enter_write
--- @column   ts INTEGER ns, when the call was entered; when it returned, where
---   the entry was not recorded
--- @column   end_ts INTEGER ns, when the call returned
--- @column   written_bytes INTEGER result of the call
-CREATE VIEW wb_write_call AS
-SELECT
-  CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END AS ts,
-  coalesce(p.end_ts, p.ts) AS end_ts,
-  p.tid, p.fd, p.written_bytes
-FROM wb_write_pair AS p
-WHERE p.written_bytes > 0;
-
--- @view     wb_write_pair
--- @shared
--- @summary  Write system calls, and copies inside the kernel, each from its
---   entry to its return: what they wrote, and which one a task slept in.
+-- @view     wb_call
+-- @summary  System calls that write, copies inside the kernel, and calls that
+--   wait until data is on the disk, with what file systems do in them: each
+--   from its entry to its return.
 -- @grain    call, or the event at one end of it; order tid, seq
--- @optional syscalls:sys_exit_write, syscalls:sys_enter_write
+-- @optional syscalls:sys_exit_write, syscalls:sys_enter_write,
+--   syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
+--   syscalls:sys_enter_sync, syscalls:sys_exit_sync,
+--   ext4:ext4_sync_file_enter, nfs:nfs_fsync_enter,
+--   nfs:nfs_writeback_inode_enter, sched:sched_process_exit
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
--- @column   ts INTEGER ns, start
--- @column   end_ts INTEGER ns, end; for cut = lost until when it can have
---   lasted at most, NULL where that is not known
+-- @column   ts INTEGER ns, when it was entered; when it returned, where the
+--   entry was not recorded
+-- @column   end_ts INTEGER ns, when it returned, its task exited or the trace
+--   ended; for cut = lost until when it can have lasted at most, NULL where
+--   that is not known
 -- @column   tid INTEGER thread
--- @column   what TEXT name of the call
+-- @column   call TEXT its name: write, fsync, ext4_sync_file ...
 -- @column   is_write INTEGER 0: a copy inside the kernel; 1: a write of which
---   an end is lost; 2: any other write
--- @column   fd INTEGER descriptor; NULL when the entry was not recorded
--- @column   written_bytes INTEGER result of the call; NULL = its return was not
+--   an end is lost; 2: any other write; NULL = it waits for the disk
+-- @column   is_sync INTEGER 1: a system call that waits until data is on the
+--   disk; 0: what a file system does in one, or at close(); NULL = it writes
+-- @column   fd INTEGER descriptor of a write; NULL when the entry was not
 --   recorded
+-- @column   written_bytes INTEGER result of a write; NULL = its return was not
+--   recorded, or it does not write
+-- @column   errno INTEGER error that a call returned which waits; 0 = none;
+--   NULL = its return was not recorded, or does not tell
+-- @column   device TEXT major:minor that the file system's events name; of a
+--   partition where it lies on one
 -- @column   cut TEXT start or end: it was under way when the trace began or
---   ended; lost: the event at one end is missing; NULL = whole
+--   ended; exit: the task exited in it; lost: the event at one end is missing;
+--   NULL = whole
 -- @index    tid is_write seq
--- @source   kernel/trace/trace_syscalls.c
+-- @source   kernel/trace/trace_syscalls.c; fs/ext4/fsync.c; fs/nfs/write.c
 -- @materialize
-CREATE VIEW wb_write_pair AS
+CREATE VIEW wb_call AS
 WITH
   -- Calls never nest within a task: before a return is its entry, or that is
   -- lost.
@@ -88,7 +84,7 @@ WITH
     SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
     FROM raw_lost_events AS l
   ),
-  paired AS (
+  written AS (
     SELECT
       r.tid, r.call,
       coalesce(r.enter_seq, r.exit_seq) AS seq,
@@ -100,7 +96,6 @@ WITH
       END AS cut,
       coalesce(r.enter_ts, r.exit_ts) AS ts,
       r.exit_ts AS end_ts,
-      r.enter_seq IS NULL AS is_alone,
       r.fd, r.ret
     FROM returned AS r
     CROSS JOIN lost AS l
@@ -112,21 +107,15 @@ WITH
           THEN 'end'
         ELSE 'lost'
       END,
-      e.ts, e.next_ts, 0, NULL, NULL
+      e.ts, e.next_ts, NULL, NULL
     FROM _write_entered AS e
     CROSS JOIN lost AS l
   )
 SELECT
-  p.seq,
-  CASE WHEN p.cut = 'start' THEN b.first_ts ELSE p.ts END AS ts,
-  CASE
-    WHEN p.cut = 'end' THEN b.last_ts
-    -- Nothing tells how long one lasted whose entry is lost.
-    WHEN p.cut = 'lost' AND p.is_alone = 1 THEN NULL
-    ELSE p.end_ts
-  END AS end_ts,
-  p.tid,
-  CASE p.call
+  w.seq, w.ts,
+  CASE WHEN w.cut = 'end' THEN b.last_ts ELSE w.end_ts END AS end_ts,
+  w.tid,
+  CASE w.call
     WHEN 1 THEN 'write'
     WHEN 2 THEN 'pwrite64'
     WHEN 3 THEN 'writev'
@@ -134,89 +123,21 @@ SELECT
     WHEN 5 THEN 'pwritev2'
     WHEN 6 THEN 'copy_file_range'
     ELSE 'sendfile64'
-  END AS what,
-  CASE WHEN p.call > 5 THEN 0 WHEN p.cut = 'lost' THEN 1 ELSE 2 END AS is_write,
-  p.fd,
-  p.ret AS written_bytes,
-  p.cut
-FROM paired AS p
-CROSS JOIN wb_bounds AS b;
-
--- @view     wb_sync_call
--- @summary  System calls that wait until data are on the disk. A call that was
---   entered before the trace began is left out; one in which its task exits
---   ends there.
--- @grain    call; order ts, tid
--- @optional syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
---   syscalls:sys_enter_sync, syscalls:sys_exit_sync,
---   sched:sched_process_exit
--- @column   ts INTEGER ns, when it was entered
--- @column   end_ts INTEGER ns, when it returned; the trace's end if it did not
--- @column   tid INTEGER thread
--- @column   call TEXT fsync, fdatasync, sync ...
--- @source   kernel/trace/trace_syscalls.c
-CREATE VIEW wb_sync_call AS
-WITH
-  steps AS (
-    SELECT e.tid, e.seq, e.ts, 'fsync' AS call, 1 AS is_entry
-    FROM raw_sys_enter_fsync AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'fsync', 0
-    FROM raw_sys_exit_fsync AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1
-    FROM raw_sys_enter_fdatasync AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'fdatasync', 0
-    FROM raw_sys_exit_fdatasync AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync', 1
-    FROM raw_sys_enter_sync AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'sync', 0
-    FROM raw_sys_exit_sync AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'syncfs', 1
-    FROM raw_sys_enter_syncfs AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'syncfs', 0
-    FROM raw_sys_exit_syncfs AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1
-    FROM raw_sys_enter_sync_file_range AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'sync_file_range', 0
-    FROM raw_sys_exit_sync_file_range AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'msync', 1
-    FROM raw_sys_enter_msync AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'msync', 0
-    FROM raw_sys_exit_msync AS x
-  ),
-  ends AS (
-    SELECT s.tid, s.seq, s.ts, s.call, s.is_entry
-    FROM steps AS s
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, c.call, 0
-    FROM raw_sched_process_exit AS x
-    JOIN (SELECT DISTINCT s.tid, s.call FROM steps AS s) AS c ON c.tid = x.tid
-  ),
-  paired AS (
-    SELECT
-      s.ts, s.tid, s.call, s.is_entry,
-      lead(s.is_entry) OVER task AS next_is_entry,
-      lead(s.ts) OVER task AS next_ts
-    FROM ends AS s
-    WINDOW task AS (PARTITION BY s.tid, s.call ORDER BY s.seq)
-  )
-SELECT
-  p.ts,
-  coalesce(p.next_ts, b.last_ts) AS end_ts,
-  p.tid, p.call
-FROM paired AS p
+  END AS call,
+  CASE WHEN w.call > 5 THEN 0 WHEN w.cut = 'lost' THEN 1 ELSE 2 END AS is_write,
+  NULL AS is_sync,
+  w.fd,
+  w.ret AS written_bytes,
+  NULL AS errno,
+  NULL AS device,
+  w.cut
+FROM written AS w
 CROSS JOIN wb_bounds AS b
-WHERE p.is_entry = 1 AND coalesce(p.next_is_entry, 0) = 0;
+UNION ALL
+SELECT
+  s.seq, s.ts, s.end_ts, s.tid, s.call, NULL, s.is_sync, NULL, NULL, s.errno,
+  s.device, s.cut
+FROM _sync_call AS s;
 
 -- @view     _write_entered
 -- @summary  Entries of system calls that write, each with its return.
@@ -356,3 +277,126 @@ SELECT e.tid, 7, e.seq, e.ts, NULL
 FROM last AS l
 CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = l.step / 2
 WHERE l.call = 7 AND l.step % 2 = 0;
+
+-- @view     _sync_call
+-- @summary  Calls that wait until data is on the disk: system calls, and what
+--   file systems do in them. Calls of one kind never nest within a task. One in
+--   which its task exits ends there.
+-- @grain    call, or the event at one end of it; order tid, seq
+-- @column   seq INTEGER as in wb_call
+-- @column   ts INTEGER as in wb_call
+-- @column   end_ts INTEGER as in wb_call
+-- @column   tid INTEGER thread
+-- @column   call TEXT as in wb_call
+-- @column   is_sync INTEGER as in wb_call
+-- @column   errno INTEGER as in wb_call
+-- @column   device TEXT as in wb_call
+-- @column   cut TEXT as in wb_call
+-- @source   include/trace/events/ext4.h; fs/nfs/nfstrace.h; fs/nfs/write.c
+--   nfs_wb_all()
+CREATE VIEW _sync_call AS
+WITH
+  steps AS (
+    SELECT
+      e.tid, e.seq, e.ts, 'fsync' AS call, 1 AS is_entry, 1 AS is_sync,
+      NULL AS ret, NULL AS device
+    FROM raw_sys_enter_fsync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'fsync', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_fsync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1, 1, NULL, NULL
+    FROM raw_sys_enter_fdatasync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'fdatasync', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_fdatasync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync', 1, 1, NULL, NULL
+    FROM raw_sys_enter_sync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'sync', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_sync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'syncfs', 1, 1, NULL, NULL
+    FROM raw_sys_enter_syncfs AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'syncfs', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_syncfs AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1, 1, NULL, NULL
+    FROM raw_sys_enter_sync_file_range AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'sync_file_range', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_sync_file_range AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'msync', 1, 1, NULL, NULL
+    FROM raw_sys_enter_msync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'msync', 0, 1, x.ret, NULL
+    FROM raw_sys_exit_msync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1, 0, NULL, device!(e)
+    FROM raw_ext4_sync_file_enter AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'ext4_sync_file', 0, 0, x.ret, device!(x)
+    FROM raw_ext4_sync_file_exit AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'nfs_fsync', 1, 0, NULL, device!(e)
+    FROM raw_nfs_fsync_enter AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'nfs_fsync', 0, 0, NULL, device!(x)
+    FROM raw_nfs_fsync_exit AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'nfs_wb_all', 1, 0, NULL, device!(e)
+    FROM raw_nfs_writeback_inode_enter AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'nfs_wb_all', 0, 0, NULL, device!(x)
+    FROM raw_nfs_writeback_inode_exit AS x
+  ),
+  ends AS (
+    SELECT s.*, 0 AS is_exit
+    FROM steps AS s
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, c.call, 0, c.is_sync, NULL, NULL, 1
+    FROM raw_sched_process_exit AS x
+    JOIN (SELECT DISTINCT s.tid, s.call, s.is_sync FROM steps AS s) AS c
+      ON c.tid = x.tid
+  ),
+  paired AS (
+    SELECT
+      s.*,
+      lead(s.ts) OVER task AS next_ts,
+      lead(s.is_entry) OVER task AS next_is_entry,
+      lead(s.is_exit) OVER task AS next_is_exit,
+      lead(s.ret) OVER task AS next_ret,
+      lag(s.is_entry) OVER task AS prev_is_entry
+    FROM ends AS s
+    WINDOW task AS (PARTITION BY s.tid, s.call ORDER BY s.seq)
+  ),
+  lost AS (
+    SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
+    FROM raw_lost_events AS l
+  )
+SELECT
+  p.seq, p.ts,
+  CASE
+    WHEN p.is_entry = 0 THEN p.ts
+    WHEN p.next_is_entry = 1 THEN NULL
+    ELSE coalesce(p.next_ts, b.last_ts)
+  END AS end_ts,
+  p.tid, p.call, p.is_sync,
+  max(-CASE p.is_entry WHEN 0 THEN p.ret ELSE p.next_ret END, 0) AS errno,
+  p.device,
+  CASE
+    WHEN p.is_entry = 0 AND p.prev_is_entry IS NULL
+      AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN 'start'
+    WHEN p.is_entry = 1 AND p.next_is_entry = 0 AND p.next_is_exit = 0 THEN NULL
+    WHEN p.is_entry = 0 OR p.next_is_entry = 1 OR l.last_ts >= p.ts THEN 'lost'
+    WHEN p.next_is_exit = 1 THEN 'exit'
+    ELSE 'end'
+  END AS cut
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+CROSS JOIN lost AS l
+WHERE p.is_exit = 0
+  AND (p.is_entry = 1 OR p.prev_is_entry IS NULL OR p.prev_is_entry = 0);

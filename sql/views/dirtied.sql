@@ -580,9 +580,10 @@ WITH
     ) AS o
     CROSS JOIN wb_bounds AS b
     JOIN wb_task AS k ON k.tid = o.tid
-    JOIN wb_write_call AS c
+    JOIN wb_call AS c
       ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
-    WHERE (c.fd IS NULL OR c.fd <> 2)
+    WHERE c.written_bytes > 0
+      AND (c.fd IS NULL OR c.fd <> 2)
       AND in_time!(c.ts, b)
     GROUP BY k.tid, k.task_id
   ),

@@ -172,7 +172,7 @@ SELECT
 FROM (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch) AS has_sleeps,
-    EXISTS (SELECT 1 FROM wb_write_pair)
+    EXISTS (SELECT 1 FROM wb_call AS c WHERE c.is_write >= 0)
       OR EXISTS (
         SELECT 1 FROM raw_event_counts AS c
         WHERE c.event = 'syscalls:sys_enter_write'

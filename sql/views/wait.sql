@@ -182,9 +182,32 @@ FROM apart AS a;
 -- @index    tid ts
 -- @materialize
 CREATE VIEW _wait_fsync AS
-SELECT p.tid, p.ts, p.device
-FROM _wait_pair AS p
-WHERE p.what IN ('ext4_sync_file', 'nfs_fsync');
+SELECT s.tid, s.ts, s.device
+FROM _wait_sync AS s
+WHERE s.what IN ('ext4_sync_file', 'nfs_fsync');
+
+-- @view     _wait_sync
+-- @summary  Calls that wait until data is on the disk, and what file systems do
+--   in them.
+-- @grain    call; order seq
+-- @column   ts INTEGER ns, start
+-- @column   event_ts INTEGER ns, of its first event in the trace
+-- @column   what TEXT name of the call
+-- @column   device TEXT major:minor or name of the bdi, where the events tell
+CREATE VIEW _wait_sync AS
+SELECT
+  c.seq,
+  CASE c.cut WHEN 'start' THEN b.first_ts ELSE c.ts END AS ts,
+  c.ts AS event_ts,
+  c.end_ts, c.tid,
+  c.call AS what,
+  -- ext4 names a partition.
+  coalesce(n.bdi, c.device) AS device,
+  c.cut
+FROM wb_call AS c
+CROSS JOIN wb_bounds AS b
+LEFT JOIN wb_partition AS n ON n.partition = c.device
+WHERE c.is_sync IS NOT NULL;
 
 -- @view     _wait_sleep
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
@@ -202,7 +225,7 @@ WHERE p.what IN ('ext4_sync_file', 'nfs_fsync');
 --   reports it
 -- @column   request_seq INTEGER of wb_wait_request: the last request for which
 --   somebody waits that the task had submitted
--- @column   call_seq INTEGER of wb_write_pair: the write it slept in
+-- @column   call_seq INTEGER of wb_call: the write it slept in
 -- @source   mm/filemap.c folio_wait_bit_common(); mm/vmscan.c
 --   reclaim_throttle(); fs/jbd2/transaction.c do_get_write_access()
 -- @materialize
@@ -282,7 +305,7 @@ WITH
       w.after_seq, a.request_seq,
       (
         SELECT max(c.seq)
-        FROM wb_write_pair AS c
+        FROM wb_call AS c
         WHERE c.tid = a.tid AND c.is_write = 2 AND c.seq < a.seq
       ) AS last_call_seq
     FROM around AS a
@@ -294,7 +317,7 @@ SELECT
   t.seq, t.ts, t.end_ts, t.tid, t.before_seq, t.after_seq, t.request_seq,
   c.seq AS call_seq
 FROM told AS t
-LEFT JOIN wb_write_pair AS c
+LEFT JOIN wb_call AS c
   ON c.tid = t.tid AND c.is_write = 2
   AND c.seq = t.last_call_seq AND c.end_ts > t.ts
 WHERE t.before_seq IS NOT NULL
@@ -303,33 +326,27 @@ WHERE t.before_seq IS NOT NULL
   OR c.seq IS NOT NULL;
 
 -- @view     _wait_pair
--- @summary  Spans of a task that have an event at either end: reclaim, system
---   calls other than writes, fsync in the file system, files written to a
---   server, sleeps for log space, and the waits for the flusher of February
---   2011.
+-- @summary  Spans of a task that have an event at either end and are no system
+--   calls: reclaim, sleeps for log space, and the waits for the flusher of
+--   February 2011.
 -- @grain    span; order seq
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
 --   vmscan:mm_vmscan_node_reclaim_begin,
---   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep,
---   ext4:ext4_sync_file_enter, nfs:nfs_fsync_enter,
---   nfs:nfs_writeback_inode_enter, syscalls:sys_enter_fsync,
---   syscalls:sys_enter_fdatasync, syscalls:sys_enter_sync,
---   syscalls:sys_enter_syncfs, syscalls:sys_enter_sync_file_range,
---   syscalls:sys_enter_msync
+--   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
 -- @column   ts INTEGER ns, start
 -- @column   end_ts INTEGER ns, end; for cut = lost until when it can have
 --   lasted at most, NULL where that is not known
 -- @column   tid INTEGER thread
--- @column   what TEXT name of the call or of the pair of events
+-- @column   what TEXT name of the pair of events
 -- @column   device TEXT major:minor or name of the bdi, where the events tell
 -- @column   cut TEXT start or end: it was under way when the trace began or
 --   ended; lost: the event at one end is missing; NULL = whole
--- @source   include/trace/events/vmscan.h, ext4.h; fs/xfs/xfs_trace.h;
---   kernel/trace/trace_syscalls.c; patch of 2011-02-04
+-- @source   include/trace/events/vmscan.h; fs/xfs/xfs_trace.h; patch of
+--   2011-02-04
 -- @materialize
 -- @cost     24
 CREATE VIEW _wait_pair AS
@@ -376,53 +393,6 @@ WITH
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
       device!(e)
     FROM raw_xfs_log_grant_wake AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 0,
-      device!(e)
-    FROM raw_ext4_sync_file_enter AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
-      device!(e)
-    FROM raw_ext4_sync_file_exit AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device
-    FROM _server_step AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fsync', 0, NULL
-    FROM raw_sys_enter_fsync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fsync', 1, NULL
-    FROM raw_sys_exit_fsync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fdatasync', 0, NULL
-    FROM raw_sys_enter_fdatasync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1, NULL
-    FROM raw_sys_exit_fdatasync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync', 0, NULL
-    FROM raw_sys_enter_sync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync', 1, NULL
-    FROM raw_sys_exit_sync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'syncfs', 0, NULL
-    FROM raw_sys_enter_syncfs AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'syncfs', 1, NULL
-    FROM raw_sys_exit_syncfs AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 0, NULL
-    FROM raw_sys_enter_sync_file_range AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1, NULL
-    FROM raw_sys_exit_sync_file_range AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'msync', 0, NULL
-    FROM raw_sys_enter_msync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'msync', 1, NULL
-    FROM raw_sys_exit_msync AS e
   ),
   -- Spans of one kind never nest within a task.
   paired AS (
@@ -465,7 +435,7 @@ SELECT
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
 CROSS JOIN lost AS l
--- ext4 and XFS name a partition.
+-- XFS names a partition.
 LEFT JOIN wb_partition AS n ON n.partition = p.device
 WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;
 
@@ -500,39 +470,11 @@ WHERE v.protocol = 'fuse'
   AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
   AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events));
 
--- @view     _server_step
--- @summary  Begin and end of what a task does with a file on NFS until it is on
---   the server: fsync, and writing all of it at close().
--- @grain    event; order seq
--- @optional nfs:nfs_fsync_enter, nfs:nfs_writeback_inode_enter
--- @column   seq INTEGER of the event
--- @column   ts INTEGER ns
--- @column   tid INTEGER thread
--- @column   what TEXT nfs_fsync or nfs_wb_all
--- @column   is_end INTEGER 1: the end
--- @column   device TEXT name of the bdi
--- @source   fs/nfs/nfstrace.h; fs/nfs/write.c nfs_wb_all()
-CREATE VIEW _server_step AS
-SELECT
-  e.seq, e.ts, e.tid,
-  'nfs_fsync' AS what,
-  0 AS is_end,
-  device!(e) AS device
-FROM raw_nfs_fsync_enter AS e
-UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_fsync', 1, device!(e)
-FROM raw_nfs_fsync_exit AS e
-UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 0, device!(e)
-FROM raw_nfs_writeback_inode_enter AS e
-UNION ALL
-SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, device!(e)
-FROM raw_nfs_writeback_inode_exit AS e;
-
 -- @view     _wait_call
 -- @summary  Calls that wait; of calls that write the sleeps, without
 --   sched_switch the calls.
 -- @grain    wait; order seq
+-- @column   ts INTEGER ns, start of the wait
 -- @column   end_ts INTEGER ns, end of the wait
 -- @column   kind TEXT as in wb_wait
 -- @column   rank INTEGER as in wb_wait
@@ -549,61 +491,69 @@ WITH
   writes_to AS (
     SELECT d.tid, min(d.bdi) AS bdi
     FROM raw_balance_dirty_pages AS d
-    WHERE d.tid IN (SELECT p.tid FROM wb_write_pair AS p WHERE p.is_write > 0)
-      AND EXISTS (SELECT 1 FROM wb_write_pair AS p WHERE p.is_write > 0)
+    WHERE d.tid IN (SELECT c.tid FROM wb_call AS c WHERE c.is_write > 0)
+      AND EXISTS (SELECT 1 FROM wb_call AS c WHERE c.is_write > 0)
     GROUP BY d.tid
     HAVING min(d.bdi) = max(d.bdi)
   )
 -- It is the sleeps of a write that are waits; the rest of it copies data.
 SELECT
-  p.seq, p.ts, p.end_ts, p.tid,
+  c.seq,
+  CASE c.cut WHEN 'start' THEN b.first_ts ELSE c.ts END AS ts,
+  c.end_ts, c.tid,
   'write' AS kind,
   1 AS rank,
-  p.what,
+  c.call AS what,
   'events' AS basis,
-  p.cut,
+  c.cut,
   o.bdi AS device,
-  p.seq AS ref_seq,
+  c.seq AS ref_seq,
   NULL AS reason,
-  CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END AS event_ts
-FROM wb_write_pair AS p
+  c.ts AS event_ts
+FROM wb_call AS c
+CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS r
-LEFT JOIN writes_to AS o ON o.tid = p.tid
-LEFT JOIN _wait_watched AS w ON w.tid = p.tid
-WHERE p.is_write > 0
+LEFT JOIN writes_to AS o ON o.tid = c.tid
+LEFT JOIN _wait_watched AS w ON w.tid = c.tid
+WHERE c.is_write > 0
   AND w.tid IS NULL
-  AND p.end_ts - p.ts >= r.call_least_ns
+  AND c.end_ts - CASE c.cut WHEN 'start' THEN b.first_ts ELSE c.ts END
+    >= r.call_least_ns
 UNION ALL
 SELECT
   s.seq, s.ts, s.end_ts, s.tid,
   'write',
-  1, p.what,
+  1, c.call,
   'sched',
   CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-  o.bdi, p.seq, NULL, s.ts
+  o.bdi, c.seq, NULL, s.ts
 FROM _wait_sleep AS s
 CROSS JOIN wb_bounds AS b
-JOIN wb_write_pair AS p ON p.tid = s.tid AND p.is_write = 2
-  AND p.seq = s.call_seq
+JOIN wb_call AS c ON c.tid = s.tid AND c.is_write = 2
+  AND c.seq = s.call_seq
 LEFT JOIN writes_to AS o ON o.tid = s.tid
+UNION ALL
+SELECT
+  s.seq, s.ts, s.end_ts, s.tid,
+  CASE
+    WHEN s.what IN ('sync', 'syncfs') THEN 'sync'
+    WHEN s.what = 'nfs_wb_all' THEN 'server'
+    ELSE 'fsync'
+  END,
+  1, s.what,
+  'events',
+  s.cut, s.device, s.seq, NULL, s.event_ts
+FROM _wait_sync AS s
 UNION ALL
 SELECT
   p.seq, p.ts, p.end_ts, p.tid,
   CASE
-    WHEN p.what IN ('direct_reclaim', 'node_reclaim')
-      THEN 'direct reclaim'
     WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
     WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
     WHEN p.what = 'xfs_log_grant' THEN 'journal'
-    WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
-    WHEN p.what = 'nfs_wb_all' THEN 'server'
-    ELSE 'fsync'
+    ELSE 'direct reclaim'
   END,
-  CASE
-    WHEN p.what LIKE '%reclaim' THEN 3
-    WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
-    ELSE 1
-  END,
+  CASE WHEN p.what LIKE '%reclaim' THEN 3 ELSE 4 END,
   p.what,
   'events',
   p.cut, p.device, p.seq, NULL,
