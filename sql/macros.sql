@@ -53,3 +53,23 @@ not_read!(stat) =
     OR stat.name IN ('unknown_events', 'short_records', 'bad_dynamic_fields')
   )
   AND stat.name <> 'lost_gaps';
+
+-- The name of an error of writing: a disk that somebody unplugged, that is
+-- full, or whose medium is bad. NULL for other errors.
+write_error!(errno) =
+  CASE errno
+    WHEN 5 THEN 'EIO'
+    WHEN 6 THEN 'ENXIO'
+    WHEN 19 THEN 'ENODEV'
+    WHEN 28 THEN 'ENOSPC'
+    WHEN 30 THEN 'EROFS'
+    WHEN 52 THEN 'EBADE'
+    WHEN 61 THEN 'ENODATA'
+    WHEN 67 THEN 'ENOLINK'
+    WHEN 84 THEN 'EILSEQ'
+    WHEN 110 THEN 'ETIMEDOUT'
+    WHEN 116 THEN 'ESTALE'
+    WHEN 117 THEN 'EUCLEAN'
+    WHEN 121 THEN 'EREMOTEIO'
+    WHEN 122 THEN 'EDQUOT'
+  END;

@@ -45,20 +45,14 @@
 --   blk_update_request(); Documentation/filesystems/vfs.rst, "Handling errors
 --   during writeback"
 WITH
-  failed AS (
-    SELECT w.*
-    FROM wb_failed_write AS w
-    CROSS JOIN wb_bounds AS b
-    WHERE in_time!(w.ts, b)
-  ),
   summed AS (
     SELECT
       f.bdi,
-      nullif(sum(f.kind = 'request'), 0) AS requests_count,
+      sum(CASE f.kind WHEN 'request' THEN f.count END) AS requests_count,
       sum(f.bytes) AS failed_bytes,
       nullif(count(DISTINCT CASE f.kind WHEN 'file' THEN f.what END), 0)
         AS files_count,
-      nullif(sum(f.kind = 'call'), 0) AS calls_count,
+      sum(CASE f.kind WHEN 'call' THEN f.count END) AS calls_count,
       count(DISTINCT f.tid) AS tasks_count,
       count(DISTINCT f.comm) AS names_count,
       min(f.comm) AS comm,
@@ -69,9 +63,9 @@ WITH
       max(CASE f.kind WHEN 'call' THEN f.error END) AS last_error,
       max(CASE WHEN f.error IN ('ENOSPC', 'EDQUOT') THEN f.error END)
         AS full_error,
-      min(f.ts) AS first_ts,
-      max(f.ts) AS last_ts
-    FROM failed AS f
+      min(f.first_ts) AS first_ts,
+      max(f.last_ts) AS last_ts
+    FROM write_errors AS f
     GROUP BY f.bdi
   )
 SELECT

@@ -46,7 +46,7 @@ SELECT
   0 AS cost_task_ns,
   b.asked_ns AS duration_ns,
   f.dirtied_bytes, f.written_bytes,
-  CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
+  CASE WHEN EXISTS (SELECT 1 FROM write_errors)
     THEN ', counting writes that failed'
     ELSE ''
   END AS failed,

@@ -77,17 +77,16 @@ WITH
   kinds AS (
     SELECT
       l.bdi,
-      max(w.is_sync) AS has_sync,
+      max(l.sync_call IS NOT NULL) AS has_sync,
       CASE
-        WHEN min(w.is_sync) = 1 THEN 'in sync or fsync'
-        WHEN max(w.is_sync) = 1
+        WHEN min(l.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
+        WHEN max(l.sync_call IS NOT NULL) = 1
           THEN 'in sync, in fsync or for pages under writeback'
         ELSE 'for pages under writeback (truncate, a rewrite, or a sync that no'
           || ' event tells)'
       END AS place
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    JOIN wb_sync_wait AS w ON w.wait_id = l.wait_id
     WHERE l.finding = 'many_seconds' AND in_time!(l.ts, b)
     GROUP BY l.bdi
   ),

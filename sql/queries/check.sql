@@ -508,7 +508,7 @@ WITH
         )
           THEN 'the trace has not all of block_rq_complete'
       END,
-      CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
+      CASE WHEN EXISTS (SELECT 1 FROM write_errors)
         THEN 'writes failed, and the counters count them as written'
         ELSE 'counters told for a part of the time, journals, direct I/O, RAID,'
           || ' zram'

@@ -6,19 +6,138 @@
 --   told of twice, so what findings cost can be added up.
 -- @grain    wait of a task that is no kernel thread and none of the recorder,
 --   and those of flushers for a journal; order wait_id
+-- @key      wait_id
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @column   wait_id INTEGER of wb_stall
+-- @column   ts INTEGER ns, trace clock, start
+-- @column   dur INTEGER ns, its own time
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task
 -- @column   kind TEXT as in wb_wait
 -- @column   cause TEXT as in wb_stall
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim, and
+--   of a throttle inside, the one that the task writes from, if it is one
+-- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
+-- @column   device_ratio REAL share of dur in which the device had requests;
+--   NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @column   sync_call TEXT as in wb_stall
 -- @source   docs/findings.md
+-- @materialize
+-- @cost     82
 CREATE VIEW wb_loss AS
+WITH
+  member AS MATERIALIZED (
+    SELECT
+      k.task_id,
+      min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
+      min(t.bdi) AS bdi
+    FROM wb_throttle_told AS t
+    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
+    CROSS JOIN wb_task AS k
+      ON task_of!(k, t)
+    WHERE t.is_step = 1 AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
+      -- Nothing is read where nobody asks.
+      AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')
+    GROUP BY k.task_id
+    HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
+      = max(coalesce(t.cgroup_ino, g.cgroup_ino))
+  ),
+  -- Its journal is asked to commit again and again; sync_file_range asks none.
+  storm AS (
+    SELECT
+      s.bdi AS device,
+      count(*) * u.second_ns
+        >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+    FROM wb_stall AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE s.kind = 'fsync'
+      AND s.what <> 'sync_file_range'
+      AND s.bdi IS NOT NULL
+    GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts
+  ),
+  told AS (
+    SELECT
+      p.*,
+      t.finding AS throttle_finding,
+      t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
+      t.holder_share_ratio,
+      coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
+      t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
+      o.bdi AS only_bdi,
+      m.is_swapping,
+      m.is_shared AS is_shared_swap,
+      -- The machine did; of a reclaim whose scans are told, it itself.
+      coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
+      p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
+        OR p.bdi = '(unknown)' AS is_on_swap_device
+    FROM _loss_wait AS p
+    CROSS JOIN wb_swap_state AS m
+    CROSS JOIN wb_dirty_reclaim AS g
+    LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
+    LEFT JOIN wb_reclaim_met AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
+    LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
+    LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
+    WHERE p.is_kernel = 0
+      OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
+  )
 SELECT
-  l.wait_id, l.ts, l.dur, l.tid, l.comm, l.task_id, l.kind, l.cause, l.bdi,
-  l.cgroup_ino, l.finding, l.holder_bdi, l.holder_cgroup_ino, l.own_share_ratio,
-  l.holder_share_ratio, l.device_ratio, l.nr_writeback, l.disk_bytes_per_s,
-  l.call_seq
-FROM _loss AS l;
+  t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
+  CASE
+    WHEN t.is_memcg THEN w.bdi
+    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
+    WHEN t.outside_reason = 'read' THEN t.read_device
+    -- Nothing tells that it waited for a disk at all.
+    WHEN t.kind = 'blocked outside throttling' AND t.cause = 'unknown'
+      THEN t.bdi
+    -- With one disk there is no other that it can have waited for.
+    ELSE coalesce(t.bdi, t.only_bdi)
+  END AS bdi,
+  CASE WHEN t.is_memcg THEN w.cgroup_ino ELSE t.cgroup_ino END AS cgroup_ino,
+  CASE
+    WHEN t.is_flusher THEN 'flusher_waits_journal'
+    WHEN t.kind = 'throttle' THEN t.throttle_finding
+    WHEN t.is_asked THEN NULL
+    WHEN t.is_memcg THEN 'small_memcg_limit'
+    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
+      CASE
+        WHEN t.is_shared_swap = 1 THEN 'swap_competes'
+        WHEN t.is_meeting_dirty = 1 OR t.cause = 'writeback behind reclaim'
+          THEN 'reclaim_meets_dirty'
+        ELSE 'direct_reclaim'
+      END
+    WHEN t.is_failed = 1 THEN 'failed_writes'
+    WHEN t.outside_reason = 'read' THEN 'disk_reads'
+    WHEN t.outside_reason = 'memory.high' AND t.cause = 'unknown'
+      THEN 'memcg_high'
+    WHEN t.cause IN ('journal commit', 'journal full') THEN
+      CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
+    WHEN t.cause = 'server latency' THEN 'slow_server'
+    -- Folios of the swap cache have no bdi.
+    WHEN t.is_swapping = 1 AND t.is_on_swap_device
+      AND t.kind IN ('folio wait', 'block queue')
+      THEN 'swap_competes'
+    -- Who calls that for each piece of what it writes goes at the disk's speed.
+    WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
+      THEN 'write_behind'
+    WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
+      CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
+        ELSE 'many_seconds'
+      END
+    WHEN t.is_own_write THEN 'direct_writes'
+    WHEN t.is_own_read THEN 'disk_reads'
+  END AS finding,
+  t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
+  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call
+FROM told AS t
+CROSS JOIN wb_rule AS v
+LEFT JOIN member AS w ON w.task_id = t.task_id;
 
 -- @view     wb_loss_call
 -- @shared
@@ -37,7 +156,7 @@ WITH
   -- Windows take three times as long.
   held AS (
     SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
-    FROM _loss AS l
+    FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.call_seq IS NOT NULL AND in_time!(l.ts, b)
     GROUP BY l.call_seq, l.finding
@@ -99,7 +218,7 @@ WITH
       l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio,
       o.own_call_ns AS call_ns,
       o.part_ns
-    FROM _loss AS l
+    FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_loss_call AS o
       ON o.call_seq = l.call_seq AND o.finding = l.finding
@@ -245,7 +364,7 @@ WITH
       ) AS busy_ns,
       min(l.ts) AS first_ts,
       max(l.ts + l.dur) AS last_ts
-    FROM _loss AS l
+    FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     LEFT JOIN _device_pace AS k ON k.bdi = l.bdi
     WHERE l.finding IS NOT 'flusher_waits_journal'
@@ -272,146 +391,6 @@ SELECT
   s.busy_ns / nullif(s.asleep_ns, 0) AS busy_ratio
 FROM summed AS s
 JOIN wb_task AS t ON t.task_id = s.task_id;
-
--- @view     _loss
--- @summary  wb_loss.
--- @grain    wait of a task that is no kernel thread and none of the recorder,
---   and those of flushers for a journal; order wait_id
--- @key      wait_id
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
---   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
--- @column   wait_id INTEGER of wb_stall
--- @column   ts INTEGER ns, trace clock, start
--- @column   dur INTEGER ns, its own time
--- @column   tid INTEGER thread
--- @column   comm TEXT its name
--- @column   task_id INTEGER of wb_task
--- @column   kind TEXT as in wb_loss
--- @column   cause TEXT as in wb_loss
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim, and
---   of a throttle inside, the one that the task writes from, if it is one
--- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
--- @column   device_ratio REAL share of dur in which the device had requests;
---   NULL = not recorded
--- @source   docs/findings.md
--- @materialize
--- @cost     82
-CREATE VIEW _loss AS
-WITH
-  member AS MATERIALIZED (
-    SELECT
-      k.task_id,
-      min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
-      min(t.bdi) AS bdi
-    FROM wb_throttle_told AS t
-    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
-    CROSS JOIN wb_task AS k
-      ON task_of!(k, t)
-    WHERE t.is_step = 1 AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
-      -- Nothing is read where nobody asks.
-      AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')
-    GROUP BY k.task_id
-    HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
-      = max(coalesce(t.cgroup_ino, g.cgroup_ino))
-  ),
-  -- Its journal is asked to commit again and again; sync_file_range asks none.
-  storm AS (
-    SELECT
-      s.bdi AS device,
-      count(*) * u.second_ns
-        >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
-    FROM wb_stall AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_units AS u
-    WHERE s.kind = 'fsync'
-      AND s.what <> 'sync_file_range'
-      AND s.bdi IS NOT NULL
-    GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts
-  ),
-  told AS (
-    SELECT
-      p.*,
-      t.finding AS throttle_finding,
-      t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
-      t.holder_share_ratio,
-      coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
-      t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
-      y.call AS sync_call,
-      y.is_failed,
-      o.bdi AS only_bdi,
-      x.reason,
-      x.device AS read_device,
-      m.is_swapping,
-      m.is_shared AS is_shared_swap,
-      -- The machine did; of a reclaim whose scans are told, it itself.
-      coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
-      p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
-        OR p.bdi = '(unknown)' AS is_on_swap_device
-    FROM _loss_wait AS p
-    CROSS JOIN wb_swap_state AS m
-    CROSS JOIN wb_dirty_reclaim AS g
-    LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
-    LEFT JOIN wb_reclaim_met AS r ON r.seq = p.reclaim_seq
-    LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
-    LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
-    LEFT JOIN wb_outside_reason AS x ON x.wait_id = p.outside_id
-    LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
-    LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
-    WHERE p.is_kernel = 0
-      OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
-  )
-SELECT
-  t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
-  CASE
-    WHEN t.is_memcg THEN w.bdi
-    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
-    WHEN t.reason = 'read' THEN t.read_device
-    -- Nothing tells that it waited for a disk at all.
-    WHEN t.kind = 'blocked outside throttling' AND t.cause = 'unknown'
-      THEN t.bdi
-    -- With one disk there is no other that it can have waited for.
-    ELSE coalesce(t.bdi, t.only_bdi)
-  END AS bdi,
-  CASE WHEN t.is_memcg THEN w.cgroup_ino ELSE t.cgroup_ino END AS cgroup_ino,
-  CASE
-    WHEN t.is_flusher THEN 'flusher_waits_journal'
-    WHEN t.kind = 'throttle' THEN t.throttle_finding
-    WHEN t.is_asked THEN NULL
-    WHEN t.is_memcg THEN 'small_memcg_limit'
-    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
-      CASE
-        WHEN t.is_shared_swap = 1 THEN 'swap_competes'
-        WHEN t.is_meeting_dirty = 1 OR t.cause = 'writeback behind reclaim'
-          THEN 'reclaim_meets_dirty'
-        ELSE 'direct_reclaim'
-      END
-    WHEN t.is_failed = 1 THEN 'failed_writes'
-    WHEN t.reason = 'read' THEN 'disk_reads'
-    WHEN t.reason = 'memory.high' AND t.cause = 'unknown' THEN 'memcg_high'
-    WHEN t.cause IN ('journal commit', 'journal full') THEN
-      CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
-    WHEN t.cause = 'server latency' THEN 'slow_server'
-    -- Folios of the swap cache have no bdi.
-    WHEN t.is_swapping = 1 AND t.is_on_swap_device
-      AND t.kind IN ('folio wait', 'block queue')
-      THEN 'swap_competes'
-    -- Who calls that for each piece of what it writes goes at the disk's speed.
-    WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
-      THEN 'write_behind'
-    WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
-      CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
-        ELSE 'many_seconds'
-      END
-    WHEN t.is_own_write THEN 'direct_writes'
-    WHEN t.is_own_read THEN 'disk_reads'
-  END AS finding,
-  t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
-  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq
-FROM told AS t
-CROSS JOIN wb_rule AS v
-LEFT JOIN member AS w ON w.task_id = t.task_id;
 
 -- @view     _loss_throttle
 -- @summary  Each sleep of a throttled task with the finding that tells of it:
@@ -652,7 +631,6 @@ WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
 -- @column   stall_device_ratio REAL device_ratio of wb_stall
 -- @column   throttle_seq INTEGER of a throttle: its event
 -- @column   reclaim_seq INTEGER of direct reclaim: its event
--- @column   outside_id INTEGER wait_id of what is blocked outside throttling
 -- @column   is_own_write INTEGER 1: waits for its own write request, in no sync
 -- @column   is_own_read INTEGER 1: waits for its own read request, in no sync
 -- @column   is_memcg INTEGER 1: in the reclaim of a memory cgroup
@@ -690,12 +668,10 @@ WITH
   )
 SELECT
   s.wait_id, s.ts, s.dur, s.tid, s.comm, s.task_id, s.kind, s.cause, s.bdi,
-  s.cgroup_ino,
+  s.cgroup_ino, s.sync_call, s.is_failed, s.outside_reason, s.read_device,
   s.device_ratio AS stall_device_ratio,
   CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
   CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
-  CASE WHEN s.kind = 'blocked outside throttling' THEN s.wait_id END
-    AS outside_id,
   s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
     AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
   s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'

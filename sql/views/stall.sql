@@ -34,6 +34,13 @@
 -- @column   server_ratio REAL share of dur in which the server had requests
 -- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
 -- @column   ref_seq INTEGER of the event that says why
+-- @column   sync_call TEXT of sync, fsync and waits for a page: the call that
+--   it was in, as in what; NULL = in none that events tell of
+-- @column   is_failed INTEGER of these 1: that call returned an error of
+--   writing: what it waited for is not on the disk
+-- @column   outside_reason TEXT of what is blocked outside throttling: read or
+--   memory.high, where what the task did right before tells; else NULL
+-- @column   read_device TEXT of a read: the device, major:minor
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
 --   include/linux/mmzone.h enum vmscan_throttle_state
 -- @materialize
@@ -102,12 +109,16 @@ SELECT
   s.device AS bdi,
   c.cgroup_ino, s.basis, s.cut, c.pos_ratio, c.global_pos_ratio, c.wb_pos_ratio,
   c.global_share_ratio, s.journal_ratio, s.device_ratio, s.server_ratio,
-  s.kswapd_ratio, s.ref_seq
+  s.kswapd_ratio, s.ref_seq, y.sync_call, y.is_failed,
+  x.reason AS outside_reason,
+  x.device AS read_device
 FROM shared AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq
-LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq;
+LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq
+LEFT JOIN _stall_sync AS y ON y.wait_id = s.wait_id
+LEFT JOIN _stall_reason AS x ON x.wait_id = s.wait_id;
 
 -- @view     wb_wait_piece
 -- @shared
@@ -574,3 +585,124 @@ WITH
 SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.server_ns, s.kswapd_ns
 FROM own AS o
 LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
+
+-- @view     _stall_sync
+-- @summary  Waits until dirty data is on the disk: in sync and fsync, or only
+--   for a page under writeback, as truncate and whoever writes to it do.
+-- @grain    wait for a page, in sync or in fsync; order wait_id
+-- @key      wait_id
+-- @column   sync_call TEXT the call that it was in, as in what of wb_wait; NULL
+--   = for a page, in no call that events tell of
+-- @column   is_failed INTEGER 1: that call returned an error of writing: what
+--   it waited for is not on the disk
+-- @source   fs/sync.c; mm/truncate.c truncate_inode_pages_range()
+-- @materialize
+CREATE VIEW _stall_sync AS
+WITH
+  calls AS (
+    SELECT s.wait_id, s.tid, s.end_ts, s.what
+    FROM wb_wait AS s
+    WHERE s.kind IN ('sync', 'fsync')
+  ),
+  -- A call begins not later than the waits inside it, and is the last one that
+  -- had begun: calls of a task do not overlap.
+  inside AS (
+    SELECT
+      s.wait_id, s.tid, s.ts,
+      max(
+        CASE WHEN s.kind <> 'folio wait' THEN s.wait_id END
+      ) OVER (PARTITION BY s.tid ORDER BY s.ts) AS call_id
+    FROM wb_wait AS s
+    WHERE s.kind IN ('sync', 'fsync', 'folio wait')
+  ),
+  failed AS (
+    SELECT DISTINCT f.tid, f.end_ts
+    FROM wb_call AS f
+    WHERE write_error!(f.errno) IS NOT NULL
+  )
+SELECT
+  i.wait_id,
+  c.what AS sync_call,
+  f.tid IS NOT NULL AS is_failed
+FROM inside AS i
+LEFT JOIN calls AS c
+  ON c.wait_id = i.call_id AND (c.wait_id = i.wait_id OR c.end_ts > i.ts)
+LEFT JOIN failed AS f ON f.tid = c.tid AND f.end_ts = c.end_ts;
+
+-- @view     _stall_reason
+-- @summary  What a task waited for outside of throttling, where what it did
+--   right before tells: a read that it had given to a disk was in flight for
+--   half of the sleep or more; or reclaim of its memory cgroup had just ended,
+--   and it slept for longer than memory.high lets a task go without.
+-- @grain    such a wait, also one that known waits explain; order wait_id
+-- @key      wait_id
+-- @optional sched:sched_switch, block:block_rq_issue, block:block_rq_complete,
+--   vmscan:mm_vmscan_memcg_reclaim_begin
+-- @column   reason TEXT read or memory.high; a read goes before
+-- @column   device TEXT of the last such read, major:minor; else NULL
+-- @source   mm/filemap.c filemap_update_page(), which sleeps for readahead,
+--   too; mm/memcontrol.c mem_cgroup_handle_over_high(): behind its reclaim a
+--   task sleeps for up to 2 s, and not at all for HZ / 100 jiffies and less
+-- @materialize
+CREATE VIEW _stall_reason AS
+WITH
+  asked AS MATERIALIZED (
+    SELECT w.wait_id, w.seq, w.ts, w.end_ts, w.tid
+    FROM wb_wait AS w
+    WHERE w.kind = 'blocked outside throttling'
+      AND w.basis = 'sched'
+      -- Nothing is read where nobody asks.
+      AND EXISTS (SELECT 1 FROM raw_sched_switch)
+  ),
+  steps AS (
+    SELECT
+      a.tid, a.seq, a.ts, a.end_ts, a.wait_id,
+      NULL AS read_seq,
+      NULL AS read_end_ts,
+      NULL AS reclaim_end_ts
+    FROM asked AS a
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, NULL, NULL, r.seq, r.end_ts, NULL
+    FROM wb_wait_request AS r
+    WHERE r.op = 'read'
+      AND r.tid IN (SELECT a.tid FROM asked AS a)
+      AND EXISTS (SELECT 1 FROM asked)
+    UNION ALL
+    SELECT m.tid, m.seq, m.ts, NULL, NULL, NULL, NULL, m.end_ts
+    FROM wb_wait AS m
+    WHERE m.kind = 'memcg reclaim'
+      AND m.end_ts IS NOT NULL
+      AND m.tid IN (SELECT a.tid FROM asked AS a)
+      AND EXISTS (SELECT 1 FROM asked)
+  ),
+  followed AS (
+    SELECT
+      s.wait_id, s.ts, s.end_ts,
+      max(s.read_seq) OVER so_far AS read_seq,
+      max(s.read_end_ts) OVER so_far AS read_end_ts,
+      max(s.reclaim_end_ts) OVER so_far AS reclaim_end_ts
+    FROM steps AS s
+    WINDOW so_far AS (
+      PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  judged AS (
+    SELECT
+      f.wait_id, f.read_seq,
+      coalesce(
+        min(f.read_end_ts, f.end_ts) - f.ts
+          >= v.most_ratio * (f.end_ts - f.ts), 0
+      ) AS is_read,
+      f.end_ts - f.ts > v.penalty_least_ns
+        AND f.ts - f.reclaim_end_ts BETWEEN 0 AND v.run_slack_ns AS is_high
+    FROM followed AS f
+    CROSS JOIN wb_rule AS v
+    WHERE f.wait_id IS NOT NULL
+  )
+SELECT
+  j.wait_id,
+  CASE WHEN j.is_read THEN 'read' ELSE 'memory.high' END AS reason,
+  CASE WHEN j.is_read THEN r.device END AS device
+FROM judged AS j
+LEFT JOIN wb_wait_request AS r ON r.seq = j.read_seq
+WHERE j.is_read OR j.is_high;
