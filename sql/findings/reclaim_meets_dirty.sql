@@ -35,8 +35,6 @@
 -- @column    lower TEXT what to do; NULL where nothing shows dirty pages
 -- @column    looks TEXT as lower
 -- @column    record TEXT what would show them; NULL = they are shown
--- @column    immediate_count INTEGER dirty pages of files that reclaim put off;
---   NULL = no vmstat files
 -- @column    expected TEXT what should fall; NULL = not predicted, as pages
 --   went to swap: it did not fall in an experiment with swap, and why is not
 --   known (examples/lab/advice)
@@ -88,11 +86,7 @@ SELECT
     WHEN 0 THEN 'Record what reclaim met: wbscope record --profile reclaim'
       || ' --duration 30s -o RUN.'
   END AS record,
-  (
-    SELECT g.gained_count
-    FROM wb_vmstat AS g
-    WHERE g.name = 'nr_vmscan_immediate_reclaim'
-  ) AS immediate_count,
+  r.immediate_count,
   CASE
     WHEN coalesce(r.device_count, 0) = 0
       THEN 'nr_vmscan_immediate_reclaim lower'
@@ -108,7 +102,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
-CROSS JOIN reclaim_destination AS r
+CROSS JOIN reclaim_run AS r
 CROSS JOIN (
   SELECT
     m.is_meeting_dirty = 1 OR EXISTS (
@@ -116,7 +110,7 @@ CROSS JOIN (
       FROM raw_mm_vmscan_lru_shrink_inactive AS s
       WHERE s.nr_dirty > 0
     ) AS is_shown
-  FROM wb_dirty_reclaim AS m
+  FROM reclaim_run AS m
 ) AS d
 LEFT JOIN proposed AS p
   ON p.bytes <= m.thresh_bytes * v.most_ratio AND d.is_shown = 1

@@ -23,6 +23,6 @@ SELECT
   d.all_count AS pages_count,
   nullif(d.device_count, 0) AS device_count,
   nullif(d.file_count, 0) AS file_count
-FROM reclaim_destination AS d
+FROM reclaim_run AS d
 WHERE d.all_count IS NOT NULL
 ORDER BY d.all_count;

@@ -65,7 +65,7 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN reclaim_destination AS d
+CROSS JOIN reclaim_run AS d
 CROSS JOIN wb_swap_state AS s
 WHERE t.finding = 'swap_competes' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -365,7 +365,7 @@ WITH
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_kernel AS k
-    CROSS JOIN reclaim_write_scale AS w
+    CROSS JOIN reclaim_run AS w
     LEFT JOIN _check_told AS t ON t.what = a.what
     LEFT JOIN _check_counted AS c ON c.what = a.what
     LEFT JOIN _check_state AS s ON s.what = a.what
@@ -734,7 +734,7 @@ SELECT
 FROM completed AS c
 UNION ALL
 SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
-FROM reclaim_write_scale AS w
+FROM reclaim_run AS w
 UNION ALL
 -- Reclaim is read once: mmtests_vmstat says why.
 SELECT

@@ -43,7 +43,7 @@ WITH
         WHEN d.file_count IS NOT NULL THEN 'nr_vmscan_write, by the events'
         ELSE 'nr_vmscan_write - pswpout + zswpwb - zswpout - swpout_zero'
       END AS counter
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     CROSS JOIN wb_kernel AS k
   ),
   span AS (

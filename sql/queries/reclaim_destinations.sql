@@ -35,21 +35,21 @@ WITH
     SELECT
       1 AS place, 'swap device' AS destination, d.device_count AS pages_count,
       1 AS is_device, 'pswpout - zswpwb' AS counter
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     UNION ALL
     SELECT 2, 'file', d.file_count, 1, 'reclaim_flags of the events'
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     UNION ALL
     SELECT 3, 'zswap', d.zswap_count, 0, 'zswpout'
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     UNION ALL
     SELECT 4, 'zero-filled', d.zero_count, 0, 'swpout_zero'
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     UNION ALL
     SELECT
       5, 'rest', d.rest_count, CASE WHEN d.file_count IS NOT NULL THEN 0 END,
       'nr_vmscan_write - all above'
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
   )
 SELECT
   l.destination, l.pages_count,
@@ -57,6 +57,6 @@ SELECT
     AS share_ratio,
   l.is_device, l.counter
 FROM line AS l
-CROSS JOIN reclaim_destination AS d
+CROSS JOIN reclaim_run AS d
 WHERE d.all_count > 0
 ORDER BY l.place;

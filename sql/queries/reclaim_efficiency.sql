@@ -93,11 +93,11 @@ SELECT
     v.scanned_per_ns * s.second_ns, v.scanned_count / nullif(s.trace_s, 0)
   ) AS vmstat_velocity_pages_per_s,
   d.vmstat_scan_ratio AS vmstat_direct_scan_ratio,
-  CASE WHEN t.scanned_count IS NOT NULL THEN k.basis END AS scan_basis
+  CASE WHEN t.scanned_count IS NOT NULL THEN k.scan_basis END AS scan_basis
 FROM _reclaim_total AS t
 CROSS JOIN span AS s
 CROSS JOIN direct AS d
-CROSS JOIN reclaim_scan_basis AS k
+CROSS JOIN reclaim_run AS k
 LEFT JOIN _reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
 WHERE t.scanned_count IS NOT NULL
   OR t.anon_writes_count IS NOT NULL
@@ -202,7 +202,7 @@ SELECT
   END AS file_writes_count
 FROM kinds AS k
 CROSS JOIN recorded AS r
-CROSS JOIN reclaim_write_scale AS c
+CROSS JOIN reclaim_run AS c
 LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 
 -- @view     _reclaim_vmstat

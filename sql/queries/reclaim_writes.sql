@@ -61,9 +61,9 @@ SELECT
   s.node, s.zone, s.kind, s.reclaimer, s.events_count,
   coalesce(
     s.told_pages_count,
-    s.events_so_far * c.pages_per_events_num / c.pages_per_events_den
-      - (s.events_so_far - s.events_count) * c.pages_per_events_num
-        / c.pages_per_events_den
+    s.events_so_far * d.pages_per_events_num / d.pages_per_events_den
+      - (s.events_so_far - s.events_count) * d.pages_per_events_num
+        / d.pages_per_events_den
   ) AS pages_count,
   CASE
     WHEN s.kind = 'anon' AND d.device_count <= d.anon_count
@@ -71,6 +71,5 @@ SELECT
   END AS swap_device_ratio,
   s.basis
 FROM summed AS s
-CROSS JOIN reclaim_write_scale AS c
-CROSS JOIN reclaim_destination AS d
+CROSS JOIN reclaim_run AS d
 ORDER BY s.node IS NULL, s.node, s.zone, s.kind, s.reclaimer;

@@ -121,5 +121,5 @@ SELECT
 FROM summed AS s
 CROSS JOIN loaded AS l
 CROSS JOIN wb_units AS u
-CROSS JOIN reclaim_destination AS g
+CROSS JOIN reclaim_run AS g
 ORDER BY s.user_faults + s.kernel_faults DESC, s.tid, s.task_id;

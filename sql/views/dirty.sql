@@ -633,11 +633,10 @@ SELECT
       AND d.device_count BETWEEN v.reached_least_ratio * d.anon_count
         AND d.anon_count
       THEN 1.0 * d.device_count / d.anon_count
-        * s.pages_per_events_num / s.pages_per_events_den
+        * d.pages_per_events_num / d.pages_per_events_den
   END AS pages_per_event
 FROM recorded AS r
-CROSS JOIN reclaim_write_scale AS s
-CROSS JOIN reclaim_destination AS d
+CROSS JOIN reclaim_run AS d
 CROSS JOIN wb_rule AS v;
 
 -- @view     _dirty_edge

@@ -78,9 +78,9 @@ WITH
         OR p.bdi = '(unknown)' AS is_on_swap_device
     FROM _loss_wait AS p
     CROSS JOIN wb_swap_state AS m
-    CROSS JOIN wb_dirty_reclaim AS g
+    CROSS JOIN reclaim_run AS g
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
-    LEFT JOIN wb_reclaim_met AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
     LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
@@ -773,3 +773,64 @@ LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
 LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
 LEFT JOIN first_of_wb AS f
   ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1);
+
+-- @view     _loss_reclaim
+-- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
+--   asked only where the machine did: reclaim_work, which knows more, takes
+--   long, and every verdict would wait for it.
+-- @grain    direct reclaim whose scans were recorded; order seq
+-- @key      seq
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin
+-- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
+-- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
+--   writeback (wb_rule)
+-- @source   mm/vmscan.c shrink_inactive_list(), evict_folios()
+-- @materialize
+CREATE VIEW _loss_reclaim AS
+WITH
+  asked AS (
+    SELECT 1 AS one
+    FROM reclaim_run AS m
+    WHERE m.is_meeting_dirty = 1
+      AND EXISTS (
+        SELECT 1
+        FROM raw_mm_vmscan_lru_shrink_inactive AS s
+        WHERE s.nr_dirty IS NOT NULL
+      )
+  ),
+  steps AS (
+    SELECT b.tid, b.seq, b.seq AS border_seq, 0 AS dirty, 0 AS scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_begin AS b
+    UNION ALL
+    SELECT e.tid, e.seq, e.seq, 0, 0
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_end AS e
+    UNION ALL
+    SELECT s.tid, s.seq, NULL, s.nr_dirty, s.nr_scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_lru_shrink_inactive AS s
+  ),
+  owned AS (
+    SELECT
+      s.dirty, s.scanned,
+      max(s.border_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS border_seq
+    FROM steps AS s
+  ),
+  summed AS (
+    SELECT
+      o.border_seq,
+      total(o.dirty) AS dirty,
+      total(o.scanned) AS scanned
+    FROM owned AS o
+    WHERE o.border_seq IS NOT NULL
+    GROUP BY o.border_seq
+  )
+SELECT
+  b.seq,
+  s.dirty > 0 AND s.dirty >= v.dirty_least_ratio * s.scanned AS is_dirty
+FROM summed AS s
+JOIN raw_mm_vmscan_direct_reclaim_begin AS b ON b.seq = s.border_seq
+CROSS JOIN wb_rule AS v;

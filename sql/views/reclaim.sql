@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What reclaim did, and who reclaimed, event by event.
+-- What reclaim did, and who reclaimed, event by event and in all, and the
+-- counters of /proc/vmstat before and after the run.
 
 -- @view     reclaim_work
 -- @summary  What reclaim did, and who reclaimed: folios given away to be
@@ -20,7 +21,7 @@
 -- @column   reclaim_flags INTEGER of what was written
 -- @column   scanned_count INTEGER pages of a scan, as /proc/vmstat counts them:
 --   of mm_vmscan_lru_shrink_inactive; with MGLRU of mm_vmscan_lru_isolate
---   (reclaim_scan_basis)
+--   (scan_basis of reclaim_run)
 -- @column   reclaimed_count INTEGER pages of a scan that were freed
 -- @column   dirty_count INTEGER file pages of a scan that were dirty or under
 --   writeback
@@ -50,12 +51,12 @@ WITH
       CASE WHEN b.is_mglru = 0 THEN s.nr_scanned END, s.nr_reclaimed,
       s.nr_dirty, NULL, NULL
     FROM raw_mm_vmscan_lru_shrink_inactive AS s
-    CROSS JOIN reclaim_scan_basis AS b
+    CROSS JOIN reclaim_run AS b
     UNION ALL
     SELECT
       i.tid, i.seq, i.ts, 'isolate', NULL, NULL, i.nr_taken, NULL, NULL, NULL,
       NULL
-    FROM reclaim_scan_basis AS b
+    FROM reclaim_run AS b
     CROSS JOIN raw_mm_vmscan_lru_isolate AS i
     WHERE b.is_mglru = 1
     UNION ALL
@@ -166,34 +167,6 @@ SELECT
     WHEN 'direct' THEN j.direct_seq
   END AS invocation
 FROM judged AS j;
-
--- @view     reclaim_scan_basis
--- @shared
--- @summary  Which event says how many pages were scanned, as /proc/vmstat
---   counts them. The classic LRU counts those that
---   mm_vmscan_lru_shrink_inactive names. The multi-generational one (MGLRU)
---   counts those that it isolates; its mm_vmscan_lru_shrink_inactive counts all
---   that it looked at, once more when it tries a batch again.
--- @grain    one row
--- @optional vmscan:mm_vmscan_lru_isolate
--- @column   is_mglru INTEGER 1: MGLRU, told by its batches: the classic LRU
---   never asks for more than SWAP_CLUSTER_MAX pages, which is 32
--- @column   basis TEXT isolate (mm_vmscan_lru_isolate) or shrink
---   (mm_vmscan_lru_shrink_inactive)
--- @source   mm/vmscan.c scan_folios(), evict_folios(), shrink_inactive_list()
--- @materialize
-CREATE VIEW reclaim_scan_basis AS
-WITH
-  told AS (
-    SELECT
-      EXISTS (
-        SELECT 1 FROM raw_mm_vmscan_lru_isolate AS i WHERE i.nr_requested > 32
-      ) AS is_mglru
-  )
-SELECT
-  t.is_mglru,
-  CASE t.is_mglru WHEN 1 THEN 'isolate' ELSE 'shrink' END AS basis
-FROM told AS t;
 
 -- @view     reclaim_write
 -- @summary  Folios that reclaim gave away to be written, by zone and by who
@@ -370,64 +343,303 @@ JOIN reclaim_work AS w ON w.seq = y.seq
 LEFT JOIN zone_name AS n ON n.zid = y.zid
 LEFT JOIN cgroup_name AS c ON c.cgroup_ino = y.memcg_id;
 
--- @view     wb_reclaim_met
--- @shared
--- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
---   asked only where the machine did: reclaim_work, which knows more, takes
---   long, and every verdict would wait for it.
--- @grain    direct reclaim whose scans were recorded; order seq
--- @key      seq
--- @optional vmscan:mm_vmscan_direct_reclaim_begin
--- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
--- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
---   writeback (wb_rule)
--- @source   mm/vmscan.c shrink_inactive_list(), evict_folios()
+-- @view     reclaim_run
+-- @summary  What is known of all reclaim of the run: which event counts its
+--   scans, how many pages an event stands for, where the pages went that it
+--   gave away to be written, and whether it met dirty pages. nr_vmscan_write
+--   counts all pages that it gave away, other counters of /proc/vmstat those
+--   that went to swap, and how.
+-- @grain    one row
+-- @optional vmscan:mm_vmscan_write_folio, vmscan:mm_vmscan_writepage,
+--   vmscan:mm_vmscan_reclaim_writeback, vmscan:mm_vmscan_lru_isolate,
+--   vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   is_mglru INTEGER 1: the multi-generational LRU (MGLRU), told by its
+--   batches: the classic LRU never asks for more than SWAP_CLUSTER_MAX pages,
+--   which is 32. It counts the pages that it isolates as scanned; its
+--   mm_vmscan_lru_shrink_inactive counts all that it looked at, once more when
+--   it tries a batch again
+-- @column   scan_basis TEXT which event says how many pages were scanned, as
+--   /proc/vmstat counts them: isolate (mm_vmscan_lru_isolate) or shrink
+--   (mm_vmscan_lru_shrink_inactive)
+-- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
+--   and was read whole; else nothing is scaled
+-- @column   basis TEXT reclaim_writeback or pfn: which event counts
+-- @column   events_count INTEGER events in the whole trace
+-- @column   pages_count INTEGER pages that they tell; NULL = they do not
+-- @column   pages_per_events_num INTEGER pages = events * num / den
+-- @column   pages_per_events_den INTEGER see above; 1 at least
+-- @column   all_count INTEGER pages that nr_vmscan_write gained; NULL = not
+--   known
+-- @column   device_count INTEGER of them to the swap device: pswpout, without
+--   what zswap wrote out later (zswpwb); NULL = no such counter
+-- @column   zswap_count INTEGER compressed in memory (zswpout); NULL = no such
+--   counter, and the others leave a rest
+-- @column   zero_count INTEGER zero-filled: a bit is set, nothing is written
+--   (swpout_zero); 0 before 6.12, which does not look; NULL as zswap_count
+-- @column   file_count INTEGER given to file systems, by the events; 0 from
+--   6.16 on, where reclaim writes no files; NULL = not known
+-- @column   rest_count INTEGER what none of these explains; NULL = they explain
+--   more than there is: others write to swap, too, or the files do not enclose
+--   the trace
+-- @column   anon_count INTEGER all but file_count; NULL = not known
+-- @column   unwritten_count INTEGER pages that surely reached no device; NULL
+--   as rest_count
+-- @column   is_meeting_dirty INTEGER 1: the machine's reclaim met dirty pages
+--   of files: by vmstat, or, without it, by the scans that were recorded
+-- @column   immediate_count INTEGER dirty pages of files that reclaim put off
+--   (nr_vmscan_immediate_reclaim); NULL = no such counter
+-- @source   mm/page_io.c swap_writepage(); mm/zswap.c zswap_store(),
+--   zswap_writeback_entry(); mm/vmscan.c pageout(), scan_folios(),
+--   evict_folios(), shrink_inactive_list()
 -- @materialize
-CREATE VIEW wb_reclaim_met AS
+CREATE VIEW reclaim_run AS
 WITH
-  asked AS (
-    SELECT 1 AS one
-    FROM wb_dirty_reclaim AS m
-    WHERE m.is_meeting_dirty = 1
-      AND EXISTS (
-        SELECT 1
-        FROM raw_mm_vmscan_lru_shrink_inactive AS s
-        WHERE s.nr_dirty IS NOT NULL
-      )
-  ),
-  steps AS (
-    SELECT b.tid, b.seq, b.seq AS border_seq, 0 AS dirty, 0 AS scanned
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_direct_reclaim_begin AS b
-    UNION ALL
-    SELECT e.tid, e.seq, e.seq, 0, 0
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_direct_reclaim_end AS e
-    UNION ALL
-    SELECT s.tid, s.seq, NULL, s.nr_dirty, s.nr_scanned
-    FROM asked AS a
-    CROSS JOIN raw_mm_vmscan_lru_shrink_inactive AS s
-  ),
-  owned AS (
+  gained AS (
     SELECT
-      s.dirty, s.scanned,
-      max(s.border_seq) OVER (
-        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
-      ) AS border_seq
-    FROM steps AS s
+      max(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
+      max(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
+      max(CASE v.name WHEN 'zswpwb' THEN v.gained_count END) AS zswpwb,
+      max(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
+        AS swpout_zero,
+      max(CASE v.name WHEN 'nr_vmscan_immediate_reclaim' THEN v.gained_count
+        END) AS immediate
+    FROM wb_vmstat AS v
   ),
-  summed AS (
+  counted AS (
     SELECT
-      o.border_seq,
-      total(o.dirty) AS dirty,
-      total(o.scanned) AS scanned
-    FROM owned AS o
-    WHERE o.border_seq IS NOT NULL
-    GROUP BY o.border_seq
+      s.is_complete, s.basis, s.events_count, s.pages_count,
+      s.pages_per_events_num, s.pages_per_events_den,
+      g.immediate AS immediate_count,
+      s.vmstat_count AS all_count,
+      max(g.pswpout - coalesce(g.zswpwb, 0), 0) AS device_count,
+      g.zswpout AS zswap_count,
+      CASE WHEN k.version < 6012 THEN coalesce(g.swpout_zero, 0)
+        ELSE g.swpout_zero
+      END AS zero_count,
+      CASE
+        WHEN s.file_pages_count <= s.vmstat_count THEN s.file_pages_count
+        WHEN k.version >= 6016 THEN 0
+      END AS file_count
+    FROM _reclaim_scale AS s
+    CROSS JOIN gained AS g
+    CROSS JOIN wb_kernel AS k
+  ),
+  closed AS (
+    SELECT
+      c.*,
+      c.all_count - c.device_count - coalesce(c.zswap_count, 0)
+        - coalesce(c.zero_count, 0) - coalesce(c.file_count, 0) AS rest_count
+    FROM counted AS c
+  ),
+  -- Neither number has anonymous pages: folio_check_dirty_writeback().
+  scanned AS (
+    SELECT
+      max(
+        s.nr_immediate,
+        CASE WHEN s.nr_dirty >= v.dirty_least_ratio * s.nr_scanned
+          THEN s.nr_dirty
+          ELSE 0
+        END
+      ) AS pages
+    FROM (
+      SELECT
+        total(s.nr_immediate) AS nr_immediate,
+        total(s.nr_dirty) AS nr_dirty,
+        total(s.nr_scanned) AS nr_scanned
+      FROM raw_mm_vmscan_lru_shrink_inactive AS s
+    ) AS s
+    CROSS JOIN wb_rule AS v
   )
 SELECT
-  b.seq,
-  s.dirty > 0 AND s.dirty >= v.dirty_least_ratio * s.scanned AS is_dirty
-FROM summed AS s
-JOIN raw_mm_vmscan_direct_reclaim_begin AS b ON b.seq = s.border_seq
-CROSS JOIN wb_rule AS v;
+  m.is_mglru,
+  CASE m.is_mglru WHEN 1 THEN 'isolate' ELSE 'shrink' END AS scan_basis,
+  c.is_complete, c.basis, c.events_count, c.pages_count, c.pages_per_events_num,
+  c.pages_per_events_den, c.all_count, c.device_count,
+  -- Where the others add up to all, those without a counter are none.
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.zswap_count, 0)
+    ELSE c.zswap_count
+  END AS zswap_count,
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.zero_count, 0)
+    ELSE c.zero_count
+  END AS zero_count,
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.file_count, 0)
+    ELSE c.file_count
+  END AS file_count,
+  CASE WHEN c.rest_count >= 0 THEN c.rest_count END AS rest_count,
+  CASE
+    WHEN c.rest_count = 0 THEN c.all_count - coalesce(c.file_count, 0)
+    ELSE c.all_count - c.file_count
+  END AS anon_count,
+  CASE
+    WHEN c.rest_count >= 0
+      THEN coalesce(c.zswap_count, 0) + coalesce(c.zero_count, 0)
+        + CASE WHEN c.file_count IS NULL THEN 0 ELSE c.rest_count END
+  END AS unwritten_count,
+  coalesce(c.immediate_count, d.pages) >= v.few_pages_count AS is_meeting_dirty,
+  c.immediate_count
+FROM closed AS c
+CROSS JOIN scanned AS d
+CROSS JOIN wb_rule AS v
+CROSS JOIN (
+  SELECT
+    EXISTS (
+      SELECT 1 FROM raw_mm_vmscan_lru_isolate AS i WHERE i.nr_requested > 32
+    ) AS is_mglru
+) AS m;
+
+-- @view     wb_vmstat
+-- @summary  What the counters of /proc/vmstat gained during the run.
+-- @grain    counter; order name
+-- @column   name TEXT counter
+-- @column   before_value INTEGER as in the file, most of them pages
+-- @column   after_value INTEGER as in the file
+-- @column   gained_count INTEGER after minus before, also of a counter of 32
+--   bits that wrapped; NULL when one is missing, or it can only grow and did
+--   not
+-- @column   dur_ns INTEGER in this time: from its first sample in a Perfetto
+--   trace to its last, which lie within the trace; NULL = from right before the
+--   trace to right after it, as the files do
+-- @source   mm/vmstat.c vmstat_start(): pgpgin and pgpgout are an unsigned long
+--   of sectors, over 2
+CREATE VIEW wb_vmstat AS
+WITH
+  told AS (
+    SELECT
+      v.name,
+      v.name IN ('pgpgin', 'pgpgout') AS is_halved,
+      v.name GLOB 'nr_*' AND v.name NOT IN ('nr_written', 'nr_vmscan_write')
+        OR v.name = 'workingset_nodes' AS can_fall,
+      max(CASE WHEN v.sample = 'before' THEN v.value END) AS before_value,
+      max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value,
+      max(CASE WHEN v.sample = 'after' THEN v.ts END)
+        - max(CASE WHEN v.sample = 'before' THEN v.ts END) AS dur_ns
+    FROM raw_vmstat AS v
+    GROUP BY v.name
+  ),
+  gained AS (
+    SELECT
+      t.*,
+      (
+        (t.after_value - t.before_value + (u.long_half >> t.is_halved))
+        & (u.long_mask >> t.is_halved)
+      ) - (u.long_half >> t.is_halved) AS gained
+    FROM told AS t
+    CROSS JOIN wb_units AS u
+  )
+SELECT
+  g.name, g.before_value, g.after_value,
+  CASE WHEN g.gained >= 0 OR g.can_fall THEN g.gained END AS gained_count,
+  -- Times that somebody wrote into files may be any.
+  CASE WHEN g.dur_ns > 0 THEN g.dur_ns END AS dur_ns
+FROM gained AS g;
+
+-- @view     _reclaim_scale
+-- @summary  Pages for each mm_vmscan_write_folio event: the event does not say
+--   how large its folio is, the counter nr_vmscan_write counts pages. A patched
+--   kernel's mm_vmscan_reclaim_writeback does say: nothing is scaled then.
+-- @grain    one row
+-- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
+--   and was read whole; else nothing is scaled
+-- @column   basis TEXT reclaim_writeback or pfn: which event counts
+-- @column   events_count INTEGER events in the whole trace
+-- @column   pages_count INTEGER pages that they tell; NULL = they do not
+-- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
+-- @column   pages_per_events_num INTEGER pages = events * num / den
+-- @column   pages_per_events_den INTEGER see above; 1 at least
+-- @column   file_pages_count INTEGER pages of files among them, in the whole
+--   trace; NULL = not known: events are missing, or of no kind
+-- @source   mm/vmscan.c pageout(): node_stat_add_folio(folio, NR_VMSCAN_WRITE)
+CREATE VIEW _reclaim_scale AS
+WITH
+  totals AS (
+    SELECT
+      NOT EXISTS (SELECT 1 FROM raw_lost_events)
+      AND NOT EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key IN ('damaged', 'partial') AND m.value = 1
+      ) AS is_complete,
+      (
+        SELECT count(*)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0
+      ) AS told_count,
+      (
+        SELECT coalesce(sum(y.nr_pages), 0)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0
+      ) AS told_pages_count,
+      EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback) AS is_told,
+      (
+        SELECT coalesce(sum(y.nr_pages), 0)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0 AND y.reclaim_flags & 3 = 2
+      ) AS told_file_count,
+      (
+        SELECT count(*)
+        FROM raw_mm_vmscan_write_folio AS w
+        WHERE w.reclaim_flags & 3 = 2
+      ) AS file_count,
+      EXISTS (
+        SELECT 1
+        FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        )
+      ) AND NOT EXISTS (
+        SELECT 1
+        FROM raw_event_counts AS c
+        WHERE c.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        ) AND c.loaded_count < c.count
+      ) AS has_kinds,
+      (
+        SELECT coalesce(sum(c.count), 0)
+        FROM raw_event_counts AS c
+        WHERE c.event IN (
+          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+        )
+      ) AS events_count,
+      (
+        SELECT v.gained_count
+        FROM wb_vmstat AS v
+        WHERE v.name = 'nr_vmscan_write'
+      ) AS vmstat_count
+  ),
+  scaled AS (
+    SELECT
+      t.*,
+      CASE
+        WHEN t.is_complete
+          AND NOT t.is_told
+          AND t.events_count > 0
+          AND t.vmstat_count > t.events_count
+          THEN t.vmstat_count
+        ELSE 1
+      END AS pages_per_events_num,
+      CASE
+        WHEN t.is_complete
+          AND NOT t.is_told
+          AND t.events_count > 0
+          AND t.vmstat_count > t.events_count
+          THEN t.events_count
+        ELSE 1
+      END AS pages_per_events_den
+    FROM totals AS t
+  )
+SELECT
+  t.is_complete,
+  CASE WHEN t.is_told THEN 'reclaim_writeback' ELSE 'pfn' END AS basis,
+  CASE WHEN t.is_told THEN t.told_count ELSE t.events_count END AS events_count,
+  CASE WHEN t.is_told THEN t.told_pages_count END AS pages_count,
+  t.vmstat_count, t.pages_per_events_num, t.pages_per_events_den,
+  CASE
+    WHEN NOT t.is_complete OR NOT t.has_kinds THEN NULL
+    WHEN t.is_told THEN t.told_file_count
+    ELSE t.file_count * t.pages_per_events_num / t.pages_per_events_den
+  END AS file_pages_count
+FROM scaled AS t;

@@ -45,7 +45,7 @@ WITH
           WHERE w.reclaim_flags & 3 = 1
         )
       ) >= v.few_pages_count AS is_swapping
-    FROM reclaim_destination AS d
+    FROM reclaim_run AS d
     CROSS JOIN wb_rule AS v
   ),
   disk AS (
@@ -97,7 +97,7 @@ WITH
   ),
   written AS (
     SELECT d.device AS bdi, sum(d.bytes) AS bytes
-    FROM reclaim_destination AS r
+    FROM reclaim_run AS r
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_block_done AS d
     WHERE r.device_count >= v.few_pages_count AND d.op = 'write'
@@ -105,7 +105,7 @@ WITH
   )
 SELECT w.bdi
 FROM written AS w
-CROSS JOIN reclaim_destination AS r
+CROSS JOIN reclaim_run AS r
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 WHERE CASE

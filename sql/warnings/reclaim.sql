@@ -3,33 +3,33 @@
 
 -- @warning  folios_scaled
 -- @scope    reclaim_writes
--- @sentence nr_vmscan_write gained {vmstat_count} pages in {events_count}
+-- @sentence nr_vmscan_write gained {all_count} pages in {events_count}
 --   events, so folios were larger than a page; pages_count is scaled to the
 --   counter
-SELECT s.vmstat_count, s.events_count
-FROM reclaim_write_scale AS s
+SELECT s.all_count, s.events_count
+FROM reclaim_run AS s
 WHERE s.is_complete
   AND s.events_count > 0
   AND s.basis = 'pfn'
-  AND s.vmstat_count > s.events_count;
+  AND s.all_count > s.events_count;
 
 -- @warning  not_scaled
 -- @scope    reclaim_writes
--- @sentence nr_vmscan_write gained {vmstat_count} pages in {events_count}
+-- @sentence nr_vmscan_write gained {all_count} pages in {events_count}
 --   events; events are missing from this trace, so pages_count counts each
 --   folio as one page and the sum is too small
-SELECT s.vmstat_count, s.events_count
-FROM reclaim_write_scale AS s
+SELECT s.all_count, s.events_count
+FROM reclaim_run AS s
 WHERE NOT s.is_complete
   AND s.basis = 'pfn'
-  AND s.vmstat_count > s.events_count;
+  AND s.all_count > s.events_count;
 
 -- @warning  reclaimer_unknown
 -- @scope    reclaim_writes
 -- @sentence direct reclaim was not recorded, so its writes count as other; add
 --   -e vmscan:mm_vmscan_direct_reclaim_begin and _end
 SELECT s.events_count
-FROM reclaim_write_scale AS s
+FROM reclaim_run AS s
 WHERE s.events_count > 0
   AND s.basis = 'pfn'
   AND NOT EXISTS (
@@ -40,29 +40,29 @@ WHERE s.events_count > 0
 
 -- @warning  vmstat_below_events
 -- @scope    reclaim_writes
--- @sentence nr_vmscan_write gained {vmstat_count} pages, fewer than the {told}
+-- @sentence nr_vmscan_write gained {all_count} pages, fewer than the {told}
 --   of the trace: vmstat.before and vmstat.after do not enclose it
 SELECT
-  s.vmstat_count,
+  s.all_count,
   CASE s.basis
     WHEN 'pfn' THEN s.events_count || ' events'
     ELSE s.pages_count || ' pages'
   END AS told
-FROM reclaim_write_scale AS s
+FROM reclaim_run AS s
 CROSS JOIN wb_rule AS v
 -- The counter is so much behind at most, by what each CPU keeps to itself.
-WHERE s.vmstat_count + v.counter_lag_pages * coalesce(
+WHERE s.all_count + v.counter_lag_pages * coalesce(
     (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
   ) < coalesce(s.pages_count, s.events_count);
 
 -- @warning  vmstat_above_events
 -- @scope    reclaim_writes
--- @sentence nr_vmscan_write gained {vmstat_count} pages, more than the
+-- @sentence nr_vmscan_write gained {all_count} pages, more than the
 --   {pages_count} of mm_vmscan_reclaim_writeback: events are missing from this
 --   trace, or vmstat.before and vmstat.after are far from it
-SELECT s.vmstat_count, s.pages_count
-FROM reclaim_write_scale AS s
-WHERE s.basis = 'reclaim_writeback' AND s.vmstat_count > s.pages_count;
+SELECT s.all_count, s.pages_count
+FROM reclaim_run AS s
+WHERE s.basis = 'reclaim_writeback' AND s.all_count > s.pages_count;
 
 -- @warning  no_vmstat_scale
 -- @slug     no-vmstat
@@ -70,15 +70,15 @@ WHERE s.basis = 'reclaim_writeback' AND s.vmstat_count > s.pages_count;
 -- @sentence vmstat.before and vmstat.after are missing, so pages_count counts
 --   each folio as one page
 SELECT s.events_count
-FROM reclaim_write_scale AS s
-WHERE s.events_count > 0 AND s.basis = 'pfn' AND s.vmstat_count IS NULL;
+FROM reclaim_run AS s
+WHERE s.events_count > 0 AND s.basis = 'pfn' AND s.all_count IS NULL;
 
 -- @warning  no_zoneinfo
 -- @scope    reclaim_writes
 -- @sentence the run has no zoneinfo file, so page frames cannot be put into
 --   zones
 SELECT s.events_count
-FROM reclaim_write_scale AS s
+FROM reclaim_run AS s
 WHERE s.events_count > 0
   AND s.basis = 'pfn'
   AND NOT EXISTS (SELECT 1 FROM raw_zone);
@@ -109,7 +109,7 @@ SELECT
   CASE WHEN d.file_count IS NOT NULL AND d.rest_count > 0
     THEN ' no counter tells of ' || d.rest_count || ';' ELSE ''
   END AS rest
-FROM reclaim_destination AS d
+FROM reclaim_run AS d
 CROSS JOIN wb_rule AS v
 WHERE d.all_count > 0
   AND d.unwritten_count > (1 - v.reached_least_ratio) * d.all_count;
@@ -120,7 +120,7 @@ WHERE d.all_count > 0
 --   nr_vmscan_write ({all_count}): others write to swap, too, or vmstat.before
 --   and vmstat.after do not enclose the trace
 SELECT d.all_count
-FROM reclaim_destination AS d
+FROM reclaim_run AS d
 WHERE d.all_count > 0 AND d.rest_count IS NULL AND d.device_count IS NOT NULL;
 
 -- @warning  mglru_scans
@@ -134,7 +134,7 @@ FROM (
     (SELECT sum(i.nr_taken) FROM raw_mm_vmscan_lru_isolate AS i) AS isolated,
     (SELECT sum(l.nr_scanned) FROM raw_mm_vmscan_lru_shrink_inactive AS l)
       AS looked_at
-  FROM reclaim_scan_basis AS b
+  FROM reclaim_run AS b
   WHERE b.is_mglru = 1
 ) AS s
 WHERE s.looked_at <> s.isolated;
