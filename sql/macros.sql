@@ -73,3 +73,18 @@ write_error!(errno) =
     WHEN 121 THEN 'EREMOTEIO'
     WHEN 122 THEN 'EDQUOT'
   END;
+
+-- The device and the cgroup that a wait counts for: NULL where the finding that
+-- tells of it is not about one.
+finding_bdi!(loss) =
+  CASE
+    WHEN loss.finding NOT IN (
+      'swap_competes', 'reclaim_meets_dirty', 'direct_reclaim', 'limit_changed'
+    ) THEN loss.bdi
+  END;
+
+finding_cgroup!(loss) =
+  CASE
+    WHEN loss.finding IN ('small_memcg_limit', 'cgroup_starves', 'device_idle')
+      THEN loss.cgroup_ino
+  END;

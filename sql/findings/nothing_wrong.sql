@@ -263,12 +263,16 @@ HAVING count(*) > 0;
 CREATE VIEW _doubt AS
 WITH
   asleep AS (
-    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
-    FROM wb_asleep AS a
+    SELECT
+      a.tid, a.comm,
+      a.asleep_bdi AS bdi,
+      a.asleep_ratio, a.life_ns
+    FROM lost_time AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
-      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
-      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
+      AND coalesce(a.asleep_busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ratio * a.life_ns * (1 - coalesce(a.asleep_busy_ratio, 0))
+        >= v.loss_least_ns
     ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
     LIMIT 1
   ),

@@ -25,6 +25,8 @@
 --   NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
 -- @column   sync_call TEXT as in wb_stall
+-- @column   busy_ratio REAL share of dur in which the device was busy, by its
+--   requests or the samples of its counters; 0 where neither was recorded
 -- @source   docs/findings.md
 -- @materialize
 -- @cost     82
@@ -69,7 +71,18 @@ WITH
       t.holder_share_ratio,
       coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
       t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
-      o.bdi AS only_bdi,
+      CASE
+        WHEN p.is_memcg THEN w.bdi
+        WHEN p.kind IN ('direct reclaim', 'reclaim throttle') THEN p.bdi
+        WHEN p.outside_reason = 'read' THEN p.read_device
+        -- Nothing tells that it waited for a disk at all.
+        WHEN p.kind = 'blocked outside throttling' AND p.cause = 'unknown'
+          THEN p.bdi
+        -- With one disk there is no other that it can have waited for.
+        ELSE coalesce(p.bdi, o.bdi)
+      END AS lost_bdi,
+      CASE WHEN p.is_memcg THEN w.cgroup_ino ELSE p.cgroup_ino END
+        AS lost_cgroup_ino,
       m.is_swapping,
       m.is_shared AS is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
@@ -84,22 +97,14 @@ WITH
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
     LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
+    LEFT JOIN member AS w ON w.task_id = p.task_id
     WHERE p.is_kernel = 0
       OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
   )
 SELECT
   t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
-  CASE
-    WHEN t.is_memcg THEN w.bdi
-    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
-    WHEN t.outside_reason = 'read' THEN t.read_device
-    -- Nothing tells that it waited for a disk at all.
-    WHEN t.kind = 'blocked outside throttling' AND t.cause = 'unknown'
-      THEN t.bdi
-    -- With one disk there is no other that it can have waited for.
-    ELSE coalesce(t.bdi, t.only_bdi)
-  END AS bdi,
-  CASE WHEN t.is_memcg THEN w.cgroup_ino ELSE t.cgroup_ino END AS cgroup_ino,
+  t.lost_bdi AS bdi,
+  t.lost_cgroup_ino AS cgroup_ino,
   CASE
     WHEN t.is_flusher THEN 'flusher_waits_journal'
     WHEN t.kind = 'throttle' THEN t.throttle_finding
@@ -134,47 +139,14 @@ SELECT
     WHEN t.is_own_read THEN 'disk_reads'
   END AS finding,
   t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
-  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call
+  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call,
+  -- A wait for a request of its own has one.
+  CASE t.kind WHEN 'block queue' THEN 1.0
+    ELSE coalesce(t.device_ratio, k.busy_ratio, 0.0)
+  END AS busy_ratio
 FROM told AS t
 CROSS JOIN wb_rule AS v
-LEFT JOIN member AS w ON w.task_id = t.task_id;
-
--- @view     wb_loss_call
--- @shared
--- @summary  How long each call of balance_dirty_pages() held its task up. It
---   may go on for another cause, and under another finding: it is of the one
---   that held it longest.
--- @grain    call, finding; order call_seq, finding
--- @column   call_ns INTEGER held up in all, by waits that began in the time of
---   interest
--- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
--- @column   part_ns INTEGER held up under this finding; NULL likewise
--- @materialize
--- @cost     36
-CREATE VIEW wb_loss_call AS
-WITH
-  -- Windows take three times as long.
-  held AS (
-    SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.call_seq IS NOT NULL AND in_time!(l.ts, b)
-    GROUP BY l.call_seq, l.finding
-  ),
-  call AS (
-    SELECT
-      h.call_seq,
-      sum(h.held_ns) AS call_ns,
-      max(h.held_ns) AS most_ns
-    FROM held AS h
-    GROUP BY h.call_seq
-  )
-SELECT
-  h.call_seq, h.finding, c.call_ns,
-  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns,
-  CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
-FROM held AS h
-JOIN call AS c ON c.call_seq = h.call_seq;
+LEFT JOIN _device_pace AS k ON k.bdi = t.lost_bdi;
 
 -- @view     wb_loss_total
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
@@ -204,24 +176,11 @@ WITH
   chosen AS (
     SELECT
       l.finding,
-      CASE
-        WHEN l.finding NOT IN (
-          'swap_competes', 'reclaim_meets_dirty', 'direct_reclaim',
-          'limit_changed'
-        )
-          THEN l.bdi
-      END AS bdi,
-      CASE
-        WHEN l.finding IN ('small_memcg_limit', 'cgroup_starves', 'device_idle')
-          THEN l.cgroup_ino
-      END AS cgroup_ino,
-      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio,
-      o.own_call_ns AS call_ns,
-      o.part_ns
+      finding_bdi!(l) AS bdi,
+      finding_cgroup!(l) AS cgroup_ino,
+      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_loss_call AS o
-      ON o.call_seq = l.call_seq AND o.finding = l.finding
     WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
   ),
   per_task AS (
@@ -230,8 +189,6 @@ WITH
       sum(c.dur) AS dur,
       count(*) AS stalls_count,
       max(c.dur) AS longest_ns,
-      max(c.call_ns) AS call_max_ns,
-      max(c.part_ns) AS call_part_ns,
       min(c.ts) AS first_ts,
       max(c.ts + c.dur) AS last_ts,
       sum(c.dur * c.device_ratio) AS device_ns,
@@ -278,14 +235,22 @@ WITH
     CROSS JOIN wb_rule AS v
     GROUP BY n.finding, n.bdi, n.cgroup_ino, v.named_least_ratio
   ),
+  call AS (
+    SELECT
+      l.finding,
+      finding_bdi!(l) AS bdi,
+      finding_cgroup!(l) AS cgroup_ino,
+      max(l.call_max_ns) AS call_max_ns,
+      max(l.call_part_max_ns) AS call_part_ns
+    FROM lost_time AS l
+    GROUP BY 1, 2, 3
+  ),
   summed AS (
     SELECT
       t.finding, t.bdi, t.cgroup_ino,
       sum(t.dur) AS cost_task_ns,
       sum(t.stalls_count) AS stalls_count,
       max(t.longest_ns) AS longest_ns,
-      max(t.call_max_ns) AS call_max_ns,
-      max(t.call_part_ns) AS call_part_ns,
       min(t.first_ts) AS first_ts,
       max(t.last_ts) AS last_ts,
       sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio
@@ -294,7 +259,7 @@ WITH
   )
 SELECT
   s.finding, s.bdi, s.cgroup_ino, s.cost_task_ns, s.stalls_count, s.longest_ns,
-  s.call_max_ns, s.call_part_ns, n.tasks_count,
+  c.call_max_ns, c.call_part_ns, n.tasks_count,
   CASE
     WHEN n.tasks_count = 1 THEN coalesce(
       nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
@@ -333,64 +298,11 @@ FROM summed AS s
 JOIN named AS n
   ON n.finding = s.finding
   AND n.bdi IS s.bdi
-  AND n.cgroup_ino IS s.cgroup_ino;
-
--- @view     wb_asleep
--- @shared
--- @summary  How much of its life each task of users was asleep in known waits,
---   and in how much of that its device had requests.
--- @grain    task under a name; order task_id
--- @key      task_id
--- @optional writeback:balance_dirty_pages, sched:sched_switch
--- @column   comm TEXT its name
--- @column   bdi TEXT device that it waited longest for
--- @column   asleep_ns INTEGER its waits
--- @column   life_ns INTEGER from its first event to its last, or to the end of
---   its last wait
--- @column   asleep_ratio REAL share of its life
--- @column   busy_ratio REAL of the waits, with a request on the device, by
---   requests or by the samples of its counters; 0 where neither was recorded
--- @materialize
-CREATE VIEW wb_asleep AS
-WITH
-  lost AS (
-    SELECT
-      l.task_id, l.bdi,
-      sum(l.dur) AS dur,
-      total(
-        CASE l.kind WHEN 'block queue' THEN l.dur -- for a request of its own
-          ELSE l.dur * coalesce(l.device_ratio, k.busy_ratio, 0)
-        END
-      ) AS busy_ns,
-      min(l.ts) AS first_ts,
-      max(l.ts + l.dur) AS last_ts
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    LEFT JOIN _device_pace AS k ON k.bdi = l.bdi
-    WHERE l.finding IS NOT 'flusher_waits_journal'
-      AND in_time!(l.ts, b)
-    GROUP BY l.task_id, l.bdi
-  ),
-  summed AS (
-    SELECT
-      l.task_id, l.bdi,
-      max(l.dur) AS longest_ns,
-      sum(l.dur) AS asleep_ns,
-      sum(l.busy_ns) AS busy_ns,
-      min(l.first_ts) AS first_ts,
-      max(l.last_ts) AS last_ts
-    FROM lost AS l
-    GROUP BY l.task_id
-  )
-SELECT
-  s.task_id, t.tid, t.comm, s.bdi, s.asleep_ns,
-  max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns,
-  1.0 * s.asleep_ns
-    / nullif(max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts), 0)
-    AS asleep_ratio,
-  s.busy_ns / nullif(s.asleep_ns, 0) AS busy_ratio
-FROM summed AS s
-JOIN wb_task AS t ON t.task_id = s.task_id;
+  AND n.cgroup_ino IS s.cgroup_ino
+JOIN call AS c
+  ON c.finding = s.finding
+  AND c.bdi IS s.bdi
+  AND c.cgroup_ino IS s.cgroup_ino;
 
 -- @view     _loss_throttle
 -- @summary  Each sleep of a throttled task with the finding that tells of it:
