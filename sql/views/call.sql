@@ -30,8 +30,8 @@
 --   recorded, or it does not write
 -- @column   errno INTEGER error that a call returned which waits; 0 = none;
 --   NULL = its return was not recorded, or does not tell
--- @column   device TEXT major:minor that the file system's events name; of a
---   partition where it lies on one
+-- @column   device TEXT major:minor or name of the bdi, where the file system's
+--   events tell
 -- @column   cut TEXT start or end: it was under way when the trace began or
 --   ended; exit: the task exited in it; lost: the event at one end is missing;
 --   NULL = whole
@@ -136,8 +136,11 @@ CROSS JOIN wb_bounds AS b
 UNION ALL
 SELECT
   s.seq, s.ts, s.end_ts, s.tid, s.call, NULL, s.is_sync, NULL, NULL, s.errno,
-  s.device, s.cut
-FROM _sync_call AS s;
+  coalesce(n.bdi, s.device),
+  s.cut
+FROM _sync_call AS s
+-- ext4 names a partition.
+LEFT JOIN wb_partition AS n ON n.partition = s.device;
 
 -- @view     _write_entered
 -- @summary  Entries of system calls that write, each with its return.
@@ -290,7 +293,7 @@ WHERE l.call = 7 AND l.step % 2 = 0;
 -- @column   call TEXT as in wb_call
 -- @column   is_sync INTEGER as in wb_call
 -- @column   errno INTEGER as in wb_call
--- @column   device TEXT as in wb_call
+-- @column   device TEXT major:minor that the events name, also of a partition
 -- @column   cut TEXT as in wb_call
 -- @source   include/trace/events/ext4.h; fs/nfs/nfstrace.h; fs/nfs/write.c
 --   nfs_wb_all()

@@ -66,22 +66,12 @@ WITH
     FROM _wait_told AS e
     UNION ALL
     SELECT
-      q.seq, q.ts, q.end_ts, q.tid, q.kind, q.rank, q.what, q.basis, q.cut,
-      q.device, q.ref_seq, q.reason, q.event_ts
-    FROM _wait_queue AS q
-    UNION ALL
-    SELECT
-      v.seq, v.ts, v.end_ts, v.tid, 'server', 2, v.what, 'events', v.cut,
-      v.device, v.seq, NULL, v.ts
-    FROM _server_wait AS v
-    UNION ALL
-    SELECT
       o.seq, o.ts, o.end_ts, o.tid,
       'blocked outside throttling',
       0, o.what, o.basis,
       CASE WHEN o.end_ts >= b.last_ts THEN 'end' END,
       o.bdi, o.seq, NULL, o.ts
-    FROM wb_wait_outside AS o
+    FROM _wait_outside AS o
     CROSS JOIN wb_bounds AS b
   ),
   lives AS (
@@ -179,35 +169,17 @@ FROM apart AS a;
 -- @summary  The fsyncs of file systems that name their device, for looking up
 --   the one in a system call.
 -- @grain    fsync; order tid, ts
+-- @column   ts INTEGER ns, start
 -- @index    tid ts
 -- @materialize
 CREATE VIEW _wait_fsync AS
-SELECT s.tid, s.ts, s.device
-FROM _wait_sync AS s
-WHERE s.what IN ('ext4_sync_file', 'nfs_fsync');
-
--- @view     _wait_sync
--- @summary  Calls that wait until data is on the disk, and what file systems do
---   in them.
--- @grain    call; order seq
--- @column   ts INTEGER ns, start
--- @column   event_ts INTEGER ns, of its first event in the trace
--- @column   what TEXT name of the call
--- @column   device TEXT major:minor or name of the bdi, where the events tell
-CREATE VIEW _wait_sync AS
 SELECT
-  c.seq,
+  c.tid,
   CASE c.cut WHEN 'start' THEN b.first_ts ELSE c.ts END AS ts,
-  c.ts AS event_ts,
-  c.end_ts, c.tid,
-  c.call AS what,
-  -- ext4 names a partition.
-  coalesce(n.bdi, c.device) AS device,
-  c.cut
+  c.device
 FROM wb_call AS c
 CROSS JOIN wb_bounds AS b
-LEFT JOIN wb_partition AS n ON n.partition = c.device
-WHERE c.is_sync IS NOT NULL;
+WHERE c.call IN ('ext4_sync_file', 'nfs_fsync');
 
 -- @view     _wait_sleep
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
@@ -386,12 +358,10 @@ WITH
     SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 1, e.bdi
     FROM raw_writeback_balance_dirty_pages_woken AS e
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
-      device!(e)
+    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0, device!(e)
     FROM raw_xfs_log_grant_sleep AS e
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
-      device!(e)
+    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1, device!(e)
     FROM raw_xfs_log_grant_wake AS e
   ),
   -- Spans of one kind never nest within a task.
@@ -439,40 +409,9 @@ CROSS JOIN lost AS l
 LEFT JOIN wb_partition AS n ON n.partition = p.device
 WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;
 
--- @view     _server_wait
--- @summary  Requests to the server of FUSE that the task which sent them waits
---   for: not RELEASE, nor those of kworkers, nor what the server itself puts
---   where it reads, which others had queued.
--- @grain    request; order seq
--- @optional fuse:fuse_request_send, fuse:fuse_request_end
--- @column   seq INTEGER of fuse_request_send
--- @column   end_ts INTEGER ns, answered, or the trace's end
--- @column   what TEXT fuse, and the kind of request
--- @column   cut TEXT end: no answer in the trace; NULL = whole
--- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
-CREATE VIEW _server_wait AS
-SELECT
-  v.seq, v.ts,
-  v.until_ts AS end_ts,
-  v.tid,
-  'fuse ' || v.op AS what,
-  v.device,
-  CASE WHEN v.end_ts IS NULL THEN 'end' END AS cut
-FROM wb_server_request AS v
-LEFT JOIN wb_task AS t ON task_of!(t, v)
-WHERE v.protocol = 'fuse'
-  AND v.op NOT IN ('RELEASE', 'INIT')
-  AND v.tid NOT IN (
-    SELECT a.answer_tid
-    FROM wb_server_request AS a
-    WHERE a.protocol = 'fuse' AND a.answer_tid IS NOT NULL
-  )
-  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
-  AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events));
-
 -- @view     _wait_call
--- @summary  Calls that wait; of calls that write the sleeps, without
---   sched_switch the calls.
+-- @summary  Calls and requests that wait; of calls that write the sleeps,
+--   without sched_switch the calls.
 -- @grain    wait; order seq
 -- @column   ts INTEGER ns, start of the wait
 -- @column   end_ts INTEGER ns, end of the wait
@@ -485,6 +424,7 @@ WHERE v.protocol = 'fuse'
 -- @column   ref_seq INTEGER as in wb_wait
 -- @column   reason INTEGER as in wb_wait
 -- @column   event_ts INTEGER ns, when its event fired
+-- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
 CREATE VIEW _wait_call AS
 WITH
   -- A task whose throttling names one bdi only writes to that.
@@ -534,16 +474,20 @@ JOIN wb_call AS c ON c.tid = s.tid AND c.is_write = 2
 LEFT JOIN writes_to AS o ON o.tid = s.tid
 UNION ALL
 SELECT
-  s.seq, s.ts, s.end_ts, s.tid,
+  c.seq,
+  CASE c.cut WHEN 'start' THEN b.first_ts ELSE c.ts END,
+  c.end_ts, c.tid,
   CASE
-    WHEN s.what IN ('sync', 'syncfs') THEN 'sync'
-    WHEN s.what = 'nfs_wb_all' THEN 'server'
+    WHEN c.call IN ('sync', 'syncfs') THEN 'sync'
+    WHEN c.call = 'nfs_wb_all' THEN 'server'
     ELSE 'fsync'
   END,
-  1, s.what,
+  1, c.call,
   'events',
-  s.cut, s.device, s.seq, NULL, s.event_ts
-FROM _wait_sync AS s
+  c.cut, c.device, c.seq, NULL, c.ts
+FROM wb_call AS c
+CROSS JOIN wb_bounds AS b
+WHERE c.is_sync IS NOT NULL
 UNION ALL
 SELECT
   p.seq, p.ts, p.end_ts, p.tid,
@@ -558,7 +502,64 @@ SELECT
   'events',
   p.cut, p.device, p.seq, NULL,
   CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
-FROM _wait_pair AS p;
+FROM _wait_pair AS p
+UNION ALL
+-- Block requests that the task itself issued.
+SELECT
+  s.seq, s.ts,
+  min(q.end_ts, s.end_ts),
+  s.tid,
+  'block queue',
+  2,
+  'block_rq ' || q.rwbs,
+  'sched',
+  CASE WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end' END,
+  q.device, q.seq, NULL, s.ts
+FROM _wait_sleep AS s
+CROSS JOIN wb_bounds AS b
+JOIN wb_wait_request AS q ON q.seq = s.request_seq
+WHERE q.end_ts > s.ts
+UNION ALL
+SELECT
+  q.seq, q.ts, q.end_ts, q.tid,
+  'block queue',
+  2,
+  'block_rq ' || q.rwbs,
+  'events',
+  CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
+  q.device, q.seq, NULL, q.ts
+FROM wb_wait_request AS q
+CROSS JOIN wb_bounds AS b
+LEFT JOIN _wait_watched AS w ON w.tid = q.tid
+LEFT JOIN wb_task AS t ON task_of!(t, q)
+-- Idle CPUs and workers issue requests of others.
+WHERE q.is_sync = 1
+  AND w.tid IS NULL
+  AND q.tid <> 0
+  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+UNION ALL
+-- Requests to the server of FUSE that the task waits for: not RELEASE, nor
+-- those of kworkers, nor what the server itself puts where it reads, which
+-- others had queued.
+SELECT
+  v.seq, v.ts, v.until_ts, v.tid,
+  'server',
+  2,
+  'fuse ' || v.op,
+  'events',
+  CASE WHEN v.end_ts IS NULL THEN 'end' END,
+  v.device, v.seq, NULL, v.ts
+FROM wb_server_request AS v
+LEFT JOIN wb_task AS t ON task_of!(t, v)
+WHERE v.protocol = 'fuse'
+  AND v.op NOT IN ('RELEASE', 'INIT')
+  AND v.tid NOT IN (
+    SELECT a.answer_tid
+    FROM wb_server_request AS a
+    WHERE a.protocol = 'fuse' AND a.answer_tid IS NOT NULL
+  )
+  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+  AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events));
 
 -- @view     _wait_told
 -- @summary  Waits that an event reports when they are over, or announces.
@@ -591,26 +592,17 @@ WITH
     FROM raw_writeback_congestion_wait AS w
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT
-      w.seq, w.ts, w.tid,
-      'reclaim throttle',
+    SELECT w.seq, w.ts, w.tid, 'reclaim throttle',
       'writeback_wait_iff_congested',
-      w.usec_delayed * u.us_ns,
-      NULL, NULL
+      w.usec_delayed * u.us_ns, NULL, NULL
     FROM raw_writeback_wait_iff_congested AS w
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT
-      j.seq, j.ts, j.tid,
-      'journal',
-      'jbd2_lock_buffer_stall',
-      j.stall_ms * u.ms_ns,
-      coalesce(n.bdi, device!(j)),
-      NULL
+    SELECT j.seq, j.ts, j.tid, 'journal', 'jbd2_lock_buffer_stall',
+      j.stall_ms * u.ms_ns, coalesce(n.bdi, device!(j)), NULL
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
-    LEFT JOIN wb_partition AS n
-      ON n.partition = device!(j)
+    LEFT JOIN wb_partition AS n ON n.partition = device!(j)
   ),
   -- Events before a sleep whose end no event of their own tells.
   announced AS (
@@ -624,8 +616,7 @@ WITH
     SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
       coalesce(n.bdi, device!(x))
     FROM raw_xfs_log_cil_wait AS x
-    LEFT JOIN wb_partition AS n
-      ON n.partition = device!(x)
+    LEFT JOIN wb_partition AS n ON n.partition = device!(x)
   )
 SELECT
   s.seq, s.ts, s.end_ts, s.tid, f.kind,
@@ -659,58 +650,6 @@ SELECT
 FROM reports AS e
 LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq;
 
--- @view     _wait_queue
--- @summary  Waits for block requests that the task itself issued.
--- @grain    wait; order seq
--- @column   end_ts INTEGER ns, end of the wait
--- @column   kind TEXT as in wb_wait
--- @column   rank INTEGER as in wb_wait
--- @column   what TEXT as in wb_wait
--- @column   basis TEXT as in wb_wait
--- @column   cut TEXT as in wb_wait
--- @column   device TEXT as in wb_wait
--- @column   ref_seq INTEGER as in wb_wait
--- @column   reason INTEGER as in wb_wait
--- @column   event_ts INTEGER ns, when its event fired
-CREATE VIEW _wait_queue AS
-SELECT
-  s.seq, s.ts,
-  min(q.end_ts, s.end_ts) AS end_ts,
-  s.tid,
-  'block queue' AS kind,
-  2 AS rank,
-  'block_rq ' || q.rwbs AS what,
-  'sched' AS basis,
-  CASE
-    WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
-  END AS cut,
-  q.device,
-  q.seq AS ref_seq,
-  NULL AS reason,
-  s.ts AS event_ts
-FROM _wait_sleep AS s
-CROSS JOIN wb_bounds AS b
-JOIN wb_wait_request AS q ON q.seq = s.request_seq
-WHERE q.end_ts > s.ts
-UNION ALL
-SELECT
-  q.seq, q.ts, q.end_ts, q.tid,
-  'block queue',
-  2,
-  'block_rq ' || q.rwbs,
-  'events',
-  CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
-  q.device, q.seq, NULL, q.ts
-FROM wb_wait_request AS q
-CROSS JOIN wb_bounds AS b
-LEFT JOIN _wait_watched AS w ON w.tid = q.tid
-LEFT JOIN wb_task AS t ON task_of!(t, q)
--- Idle CPUs and workers issue requests of others.
-WHERE q.is_sync = 1
-  AND w.tid IS NULL
-  AND q.tid <> 0
-  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*');
-
 -- @view     _wait_watched
 -- @summary  Tasks that sched_switch was recorded for.
 -- @grain    task; order tid
@@ -720,3 +659,137 @@ WHERE q.is_sync = 1
 CREATE VIEW _wait_watched AS
 SELECT DISTINCT s.prev_pid AS tid
 FROM raw_sched_switch AS s;
+
+-- @view     _wait_outside
+-- @summary  Time in which a task was blocked, as far as sched_switch or the
+--   silence of a throttled task tells it; what known waits explain of it is
+--   still in it. sched_switch: uninterruptible sleeps from 1 ms on. Without it:
+--   a think time of half a second or more, in which the task did not get into
+--   balance_dirty_pages(), when another writer of the bdi was as silent or the
+--   journal had a request in flight: else it may have had nothing to write.
+-- @grain    time; order tid, ts
+-- @optional sched:sched_switch, writeback:balance_dirty_pages,
+--   block:block_rq_issue, block:block_rq_complete
+-- @column   seq INTEGER of the sched_switch, or of the event that ended it
+-- @column   ts INTEGER ns, start; of a think time the latest that it can be
+-- @column   end_ts INTEGER ns, end
+-- @column   what TEXT D sleep or think
+-- @column   basis TEXT sched or events
+-- @column   bdi TEXT backing device that the task writes to; NULL = not told
+-- @source   mm/page-writeback.c balance_dirty_pages(): think is the time since
+--   the scheduled end of the last pause; free run sets it back
+CREATE VIEW _wait_outside AS
+SELECT
+  b.seq, b.ts, b.end_ts, b.tid,
+  'D sleep' AS what,
+  'sched' AS basis,
+  NULL AS bdi
+FROM wb_blocked AS b
+CROSS JOIN wb_rule AS v
+WHERE b.end_ts - b.ts >= v.call_least_ns
+UNION ALL
+SELECT t.seq, t.ts, t.end_ts, t.tid, 'think', 'events', t.bdi
+FROM _wait_think AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN (
+  SELECT max(l.end_ts - l.ts) AS most_ns FROM _wait_think AS l
+) AS m
+WHERE EXISTS (
+    SELECT 1
+    FROM _wait_think AS o
+    WHERE o.bdi = t.bdi
+      AND o.ts > t.ts - m.most_ns
+      AND o.ts < t.end_ts
+      AND o.tid <> t.tid
+      AND min(o.end_ts, t.end_ts) - max(o.ts, t.ts)
+        >= v.most_ratio * (t.end_ts - t.ts)
+  )
+  OR v.most_ratio * (t.end_ts - t.ts) <= (
+    SELECT total(min(j.end_ts, t.end_ts) - max(j.ts, t.ts))
+    FROM _wait_commit AS j
+    WHERE j.device = t.bdi
+      AND j.ts > t.ts - (SELECT max(l.end_ts - l.ts) FROM _wait_commit AS l)
+      AND j.ts < t.end_ts
+      AND j.end_ts > t.ts
+  );
+
+-- @view     _wait_think
+-- @summary  Long think times of throttled tasks that sched_switch did not
+--   watch.
+-- @grain    event; order seq
+-- @optional writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event that tells it
+-- @column   ts INTEGER ns, start: not before the end of the last pause
+-- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
+-- @index    bdi ts
+-- @materialize
+-- @cost     44
+CREATE VIEW _wait_think AS
+WITH
+  long_one AS (
+    SELECT
+      r.seq, r.prev_seq, r.tid, r.bdi,
+      r.ts - r.paused * u.ms_ns AS end_ts,
+      r.think * u.ms_ns AS think_ns
+    -- In this order the index tells think times, and the table is read for the
+    -- long ones only.
+    FROM wb_units AS u
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_throttle_told AS r
+    WHERE r.think * u.ms_ns >= v.silent_least_ns
+      AND r.tid NOT IN (SELECT s.prev_pid FROM raw_sched_switch AS s)
+  )
+SELECT c.seq, c.ts, c.end_ts, c.tid, c.bdi
+FROM (
+  SELECT
+    l.seq,
+    max(
+      l.end_ts - l.think_ns,
+      coalesce(
+        p.ts + CASE WHEN p.pause > 0 THEN p.pause * u.ms_ns ELSE 0 END,
+        b.first_ts
+      )
+    ) AS ts,
+    l.end_ts, l.tid, l.bdi
+  FROM long_one AS l
+  CROSS JOIN wb_units AS u
+  CROSS JOIN wb_bounds AS b
+  LEFT JOIN raw_balance_dirty_pages AS p ON p.seq = l.prev_seq
+) AS c
+CROSS JOIN wb_rule AS v
+-- Events without a pause go on counting from the last one.
+WHERE c.end_ts - c.ts >= v.silent_least_ns;
+
+-- @view     _wait_commit
+-- @summary  Requests of journals, from issue to the first completion; once more
+--   under each bdi that lies on their disk.
+-- @grain    request and device; order ts
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   ts INTEGER ns, when it was issued
+-- @column   end_ts INTEGER ns, when it was completed
+-- @index    device ts
+-- @source   fs/jbd2/journal.c: the thread is called jbd2/<device>
+-- @materialize
+CREATE VIEW _wait_commit AS
+WITH
+  request AS (
+    SELECT
+      device!(i) AS device,
+      i.ts,
+      min(c.ts) AS end_ts
+    FROM raw_block_rq_issue AS i
+    JOIN raw_block_rq_complete AS c
+      ON c.dev_major = i.dev_major
+      AND c.dev_minor = i.dev_minor
+      AND c.sector = i.sector
+      AND c.seq > i.seq
+    WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
+    GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts
+  )
+SELECT r.device, r.ts, r.end_ts
+FROM request AS r
+UNION ALL
+SELECT s.bdi, r.ts, r.end_ts
+FROM wb_stack AS s
+CROSS JOIN request AS r ON r.device = s.disk;
