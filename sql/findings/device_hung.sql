@@ -14,6 +14,7 @@
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER 0: waits for it have findings of their own
 -- @column    severity TEXT severe or warning
+-- @column    bdi TEXT the device, major:minor
 -- @column   silent_ns INTEGER how long
 -- @column    end TEXT the trace ended; NULL = it went on
 -- @column    first_ts INTEGER ns, start
@@ -23,12 +24,16 @@ SELECT
   0 AS cost_task_ns,
   CASE WHEN h.silent_ns >= 2 * v.worth_most_ns THEN 'severe' ELSE 'warning' END
     AS severity,
-  h.bdi, h.silent_ns,
+  h.device AS bdi,
+  h.silent_ns,
   CASE WHEN h.is_open THEN 'the trace ended' END AS end,
   h.from_ts AS first_ts,
   h.to_ts AS last_ts
-FROM wb_hung AS h
+FROM wb_silence AS h
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
-WHERE h.to_ts > b.start_ts AND h.from_ts < b.end_ts
-ORDER BY h.silent_ns DESC, h.bdi;
+LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device
+WHERE is_hung!(h, v, r)
+  AND h.device IN (SELECT q.device FROM wb_block_request AS q)
+  AND h.to_ts > b.start_ts AND h.from_ts < b.end_ts
+ORDER BY h.silent_ns DESC, h.device;

@@ -15,13 +15,17 @@
 --   finding=flusher_waits_journal, bdi={bdi})
 -- @events    sched:sched_switch
 -- @column   cost_task_ns INTEGER time that flushers lost to it
+-- @column    confidence TEXT inferred where no event of a journal was recorded
 -- @column   tasks TEXT flusher threads
 -- @column    who TEXT the flusher, or which flushers: their times add up, also
 --   where they stood still together
 -- @column    in_all TEXT that this is their sum; empty for one
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT
-  t.cost_task_ns, j.confidence, t.tasks,
+  t.cost_task_ns,
+  CASE t.has_journal_events WHEN 1 THEN 'measured' ELSE 'inferred' END
+    AS confidence,
+  t.tasks,
   CASE t.tasks_count WHEN 1 THEN 'The flusher' ELSE 'Flushers (' || t.tasks
     || ')'
   END AS who,
@@ -29,7 +33,6 @@ SELECT
   t.bdi, t.longest_ns, t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_journal_basis AS j
 WHERE t.finding = 'flusher_waits_journal'
   AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

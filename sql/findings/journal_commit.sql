@@ -81,8 +81,10 @@ SELECT
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
   CASE
-    WHEN d.reached_ratio IS NULL AND EXISTS (SELECT 1 FROM raw_sched_switch)
-      THEN j.confidence
+    WHEN d.reached_ratio IS NULL
+      AND t.has_journal_events = 1
+      AND EXISTS (SELECT 1 FROM raw_sched_switch)
+      THEN 'measured'
     ELSE 'inferred'
   END AS confidence,
   t.tasks, t.bdi, t.longest_ns, d.disk_bytes_per_s, m.dirty_max_bytes,
@@ -110,7 +112,6 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_journal_basis AS j
 CROSS JOIN _sync_asked AS y
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m

@@ -126,6 +126,13 @@ LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
 WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.
-  AND w.bdi NOT IN (SELECT h.bdi FROM wb_hung AS h)
+  AND w.bdi NOT IN (
+    SELECT h.device
+    FROM wb_silence AS h
+    CROSS JOIN wb_rule AS o
+    LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device
+    WHERE is_hung!(h, o, r)
+      AND h.device IN (SELECT q.device FROM wb_block_request AS q)
+  )
   AND (w.place = 1 OR (w.place > 1 AND t.cost_task_ns >= v.loss_least_ns))
 ORDER BY cost_task_ns DESC, w.bdi;

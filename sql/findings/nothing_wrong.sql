@@ -110,7 +110,6 @@ WITH
   known AS (
     SELECT
       EXISTS (SELECT 1 FROM piece) AS is_piece,
-      w.is_watched,
       CASE WHEN e.other_ns >= v.long_call_ns THEN e.other_ns END AS other_ns,
       EXISTS (
         SELECT 1 FROM stalls_before AS o WHERE o.kind = 'throttle'
@@ -120,8 +119,7 @@ WITH
         FROM raw_meta AS m
         WHERE m.key = 'range_first_ts' AND m.value IS NOT NULL
       ) AS is_cut
-    FROM wb_watched AS w
-    CROSS JOIN summed AS e
+    FROM summed AS e
     CROSS JOIN wb_rule AS v
   ),
   length AS (
@@ -258,6 +256,8 @@ HAVING count(*) > 0;
 -- @column   cpu TEXT CPU, where tasks waited for one; NULL = they did not
 -- @column   excerpt TEXT why the trace may be a part of more; NULL = nothing
 --   says so
+-- @column   is_watched INTEGER 1: sleeps of tasks, or their writes, were
+--   recorded; 0 = whatever else held a task up is not known
 -- @column   is_unseen INTEGER 1: no events of sleeps, and no pressure was
 --   recorded
 CREATE VIEW _doubt AS
@@ -347,9 +347,19 @@ SELECT
       THEN 'the trace is shorter than 2 s'
     WHEN EXISTS (SELECT 1 FROM raw_lost_events) THEN 'events were lost'
   END AS excerpt,
+  w.is_watched,
   w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed) AS is_unseen
 FROM wb_trace AS o
-CROSS JOIN wb_watched AS w
+CROSS JOIN (
+  SELECT
+    EXISTS (SELECT 1 FROM raw_sched_switch)
+    OR EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
+    OR EXISTS (
+      SELECT 1
+      FROM raw_event_format AS f
+      WHERE f.event = 'syscalls:sys_enter_write'
+    ) AS is_watched
+) AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN told AS t
 LEFT JOIN asleep AS a ON 1 = 1

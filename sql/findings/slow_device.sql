@@ -71,7 +71,15 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_watched AS o
+CROSS JOIN (
+  SELECT
+    EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
+    OR EXISTS (
+      SELECT 1
+      FROM raw_event_format AS f
+      WHERE f.event = 'syscalls:sys_enter_write'
+    ) AS has_calls
+) AS o
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi

@@ -2,7 +2,6 @@
 -- What is wrong, in words: the place of the findings among the views.
 
 -- @view     wb_finding
--- @shared
 -- @summary  The findings of the run in words. The runner replaces this view by
 --   the rows that sql/findings makes; the text below is the default.
 -- @grain    finding; order place
@@ -132,24 +131,3 @@ JOIN (
   FROM raw_global_dirty_state AS g
 ) AS n ON n.event = f.event
 GROUP BY f.event, f.what;
-
--- @view     wb_hung
--- @shared
--- @summary  Devices that stopped in the run: they completed nothing for two
---   seconds, and for four times as long as they otherwise take for what they
---   had to write or read then.
--- @grain    device; order bdi
--- @key      bdi
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   bdi TEXT major:minor
--- @column   silent_ns INTEGER of wb_silence
--- @materialize
-CREATE VIEW wb_hung AS
-SELECT s.device AS bdi, s.silent_ns, s.is_open, s.from_ts, s.to_ts
-FROM wb_silence AS s
-CROSS JOIN wb_rule AS v
-LEFT JOIN wb_disk_rate AS r ON r.bdi = s.device
--- A device that wrote nothing else has no rate.
-WHERE s.silent_ns >= v.hung_factor * s.bytes
-    * coalesce(max(r.busy_ns - s.silent_ns, 0) / nullif(r.written_bytes, 0), 0)
-  AND s.device IN (SELECT q.device FROM wb_block_request AS q);

@@ -169,6 +169,8 @@ LEFT JOIN _device_pace AS k ON k.bdi = t.lost_bdi;
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
 --   requests; NULL = not recorded
+-- @column   has_journal_events INTEGER 1: events of a journal tell when it
+--   commits; 0: requests of its thread do, which is inferred
 -- @materialize
 -- @cost     75
 CREATE VIEW wb_loss_total AS
@@ -293,8 +295,14 @@ SELECT
             || ' more'
         END
   END AS tasks,
-  s.first_ts, s.last_ts, s.device_ratio
+  s.first_ts, s.last_ts, s.device_ratio, j.has_journal_events
 FROM summed AS s
+CROSS JOIN (
+  SELECT
+    EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+    OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
+    OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep) AS has_journal_events
+) AS j
 JOIN named AS n
   ON n.finding = s.finding
   AND n.bdi IS s.bdi

@@ -121,7 +121,6 @@ LEFT JOIN _stall_sync AS y ON y.wait_id = s.wait_id
 LEFT JOIN _stall_reason AS x ON x.wait_id = s.wait_id;
 
 -- @view     wb_wait_piece
--- @shared
 -- @summary  Which wait each moment of a task belongs to: the innermost one.
 --   Pieces of a task do not overlap, so they never add up to more than the time
 --   that has passed.
@@ -174,7 +173,6 @@ FROM going_on AS g
 WHERE g.to_ts > g.from_ts AND g.ranks > 0;
 
 -- @view     wb_throttle_cause
--- @shared
 -- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
 --   that is the machine's and how much its wb's, and what the kernel thought of
 --   the bdi's bandwidth.
