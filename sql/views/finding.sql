@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is wrong, in words: the place of the findings among the views.
+-- What is wrong, in words, and what must be known before a number is believed:
+-- the place of findings and warnings among the views.
 
 -- @view     wb_finding
 -- @summary  The findings of the run in words. The runner replaces this view by
@@ -31,6 +32,18 @@ SELECT
   NULL AS last_ts
 FROM (SELECT 0 AS is_told) AS t
 WHERE t.is_told = 1;
+
+-- @view     wb_warning
+-- @summary  What the reader of an answer must know: the rows of a query's name,
+--   and those of '*' with every answer.
+-- @grain    warning; order scope, slug
+-- @column   scope TEXT name of a query, or *
+-- @column   slug TEXT stable name of the warning
+-- @column   message TEXT what it means, with the numbers
+CREATE VIEW wb_warning AS
+-- The files of sql/warnings add their rows.
+SELECT '' AS scope, '' AS slug, '' AS message
+WHERE 0;
 
 -- @view     wb_impossible
 -- @shared
