@@ -116,3 +116,16 @@ is_hung!(silence, rule, rate) =
       max(rate.busy_ns - silence.silent_ns, 0) / nullif(rate.written_bytes, 0),
       0
     );
+
+-- How long a resource (of wb_busy, which the statement reads besides) was busy
+-- up to a time: by the last stretch that had begun.
+busy_until!(kind, device, time) =
+  coalesce(
+    (
+      SELECT y.before_ns + min(time, y.to_ts) - y.from_ts
+      FROM wb_busy AS y
+      WHERE y.resource = kind AND y.device = device AND y.from_ts <= time
+      ORDER BY y.from_ts DESC
+      LIMIT 1
+    ), 0
+  );

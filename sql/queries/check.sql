@@ -328,8 +328,8 @@ WITH
   joined AS (
     SELECT
       a.place, a.source, a.what, a.unit, a.event, a.is_binding,
-      t.value AS told_value,
-      c.value AS other_value,
+      t.told_value,
+      t.counted_value AS other_value,
       CASE a.unit
         WHEN 'pages' THEN l.pages
         -- Counted when submitted, and not completed yet.
@@ -366,8 +366,7 @@ WITH
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_kernel AS k
     CROSS JOIN reclaim_run AS w
-    LEFT JOIN _check_told AS t ON t.what = a.what
-    LEFT JOIN _check_counted AS c ON c.what = a.what
+    LEFT JOIN _check_value AS t ON t.what = a.what
     LEFT JOIN _check_state AS s ON s.what = a.what
     LEFT JOIN wb_vmstat AS v ON v.name = a.what
   )
@@ -694,26 +693,19 @@ WHERE d.device IS NOT NULL
     AND g.disk NOT GLOB 'md[0-9]*'
   );
 
--- @view     _check_told
--- @summary  What events tell of counters of vmstat.
+-- @view     _check_value
+-- @summary  What events tell of counters of vmstat and of disks, and what the
+--   files count, under the same names.
 -- @grain    counter; order what
 -- @column   what TEXT counter, as in vmstat
--- @column   value INTEGER by events
-CREATE VIEW _check_told AS
+-- @column   told_value INTEGER by events
+-- @column   counted_value INTEGER by the files
+CREATE VIEW _check_value AS
 WITH
   completed AS (
     SELECT coalesce(sum(d.bytes), 0) AS bytes
     FROM wb_block_done AS d
     WHERE d.op = 'write'
-  ),
-  reclaimed AS (
-    SELECT
-      CASE WHEN t.reclaimer = 'memcg' AND k.version >= 6019 THEN 'direct'
-        ELSE t.reclaimer
-      END AS reclaimer,
-      t.scanned_count, t.reclaimed_count, t.file_writes_count
-    FROM reclaim_efficiency AS t
-    CROSS JOIN wb_kernel AS k
   ),
   -- What zswap wrote out later is in pswpout once more.
   swapped AS (
@@ -722,76 +714,79 @@ WITH
         AS pages
     FROM wb_vmstat AS v
     WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
+  ),
+  value AS (
+    SELECT
+      s.what,
+      s.last_value - s.first_value AS told,
+      NULL AS counted
+    FROM _check_state AS s
+    UNION ALL
+    SELECT 'pgpgout', c.bytes, NULL FROM completed AS c
+    UNION ALL
+    SELECT
+      'write_sectors',
+      coalesce(sum(k.done_bytes), (SELECT c.bytes FROM completed AS c)),
+      sum(k.written_bytes)
+    FROM _check_disk AS k
+    UNION ALL
+    SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count), NULL
+    FROM reclaim_run AS w
+    UNION ALL
+    -- Reclaim is read once: mmtests_vmstat says why.
+    SELECT
+      CASE
+        WHEN n.kind = 'swap and files' THEN n.kind
+        WHEN r.reclaimer = 'memcg' AND o.version >= 6019
+          THEN n.kind || '_direct'
+        ELSE n.kind || '_' || r.reclaimer
+      END,
+      CASE n.kind
+        WHEN 'pgscan' THEN sum(r.scanned_count)
+        WHEN 'pgsteal' THEN sum(r.reclaimed_count)
+        ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
+      END,
+      -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
+      sum(
+        CASE n.kind
+          WHEN 'pgscan' THEN r.vmstat_scanned_count
+          WHEN 'pgsteal' THEN r.vmstat_reclaimed_count
+        END
+          + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+            ELSE 0
+          END
+      )
+    FROM reclaim_efficiency AS r
+    CROSS JOIN wb_kernel AS o
+    CROSS JOIN (
+      SELECT 'pgscan' AS kind
+      UNION ALL
+      SELECT 'pgsteal'
+      UNION ALL
+      SELECT 'swap and files'
+    ) AS n
+    LEFT JOIN wb_vmstat AS k ON k.name = n.kind || '_khugepaged'
+    GROUP BY 1
+    UNION ALL
+    SELECT 'allocstall', count(*), NULL FROM raw_mm_vmscan_direct_reclaim_begin
+    UNION ALL
+    SELECT
+      v.name, NULL,
+      CASE v.name WHEN 'pgpgout' THEN v.gained_count * u.kib_bytes
+        ELSE v.gained_count
+      END
+    FROM wb_vmstat AS v
+    CROSS JOIN wb_units AS u
+    WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write', 'pgpgout')
+    UNION ALL
+    SELECT 'swap and files', NULL, v.gained_count
+    FROM wb_vmstat AS v
+    WHERE v.name = 'nr_vmscan_write'
+    UNION ALL
+    SELECT 'allocstall', NULL, sum(v.gained_count)
+    FROM wb_vmstat AS v
+    WHERE v.name GLOB 'allocstall*'
   )
-SELECT s.what, s.last_value - s.first_value AS value
-FROM _check_state AS s
-UNION ALL
-SELECT 'pgpgout', c.bytes FROM completed AS c
-UNION ALL
-SELECT
-  'write_sectors',
-  coalesce((SELECT sum(k.done_bytes) FROM _check_disk AS k), c.bytes)
-FROM completed AS c
-UNION ALL
-SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
-FROM reclaim_run AS w
-UNION ALL
--- Reclaim is read once: mmtests_vmstat says why.
-SELECT
-  CASE k.kind WHEN 'swap and files' THEN k.kind
-    ELSE k.kind || '_' || r.reclaimer
-  END,
-  CASE k.kind
-    WHEN 'pgscan' THEN sum(r.scanned_count)
-    WHEN 'pgsteal' THEN sum(r.reclaimed_count)
-    ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
-  END
-FROM reclaimed AS r
-CROSS JOIN (
-  SELECT 'pgscan' AS kind
-  UNION ALL
-  SELECT 'pgsteal'
-  UNION ALL
-  SELECT 'swap and files'
-) AS k
-GROUP BY 1
-UNION ALL
-SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin;
-
--- @view     _check_counted
--- @summary  What the files count, under the same names.
--- @grain    counter; order what
--- @column   what TEXT counter, as in vmstat
--- @column   value INTEGER by the files
-CREATE VIEW _check_counted AS
-SELECT v.name AS what, v.gained_count AS value
-FROM wb_vmstat AS v
-WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write')
-UNION ALL
-SELECT v.name, v.gained_count * u.kib_bytes
-FROM wb_vmstat AS v
-CROSS JOIN wb_units AS u
-WHERE v.name = 'pgpgout'
-UNION ALL
-SELECT 'swap and files', v.gained_count
-FROM wb_vmstat AS v
-WHERE v.name = 'nr_vmscan_write'
-UNION ALL
--- khugepaged reclaims directly, and has counters of its own from 6.12 on.
-SELECT
-  n.kind || '_' || r.reclaimer,
-  CASE n.kind WHEN 'pgscan' THEN r.vmstat_scanned_count
-    ELSE r.vmstat_reclaimed_count
-  END
-    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
-      ELSE 0
-    END
-FROM reclaim_efficiency AS r
-CROSS JOIN (SELECT 'pgscan' AS kind UNION ALL SELECT 'pgsteal') AS n
-LEFT JOIN wb_vmstat AS k ON k.name = n.kind || '_khugepaged'
-UNION ALL
-SELECT 'allocstall', sum(v.gained_count)
-FROM wb_vmstat AS v
-WHERE v.name GLOB 'allocstall*'
-UNION ALL
-SELECT 'write_sectors', sum(k.written_bytes) FROM _check_disk AS k;
+SELECT v.what, max(v.told) AS told_value, max(v.counted) AS counted_value
+FROM value AS v
+GROUP BY v.what;

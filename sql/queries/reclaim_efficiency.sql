@@ -61,29 +61,17 @@ WITH
       u.second_ns
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
-  ),
-  direct AS (
-    SELECT
-      (
-        SELECT
-          1.0 * sum(CASE t.reclaimer WHEN 'direct' THEN t.scanned_count END)
-          / nullif(sum(t.scanned_count), 0)
-        FROM _reclaim_total AS t
-        WHERE t.reclaimer IN ('kswapd', 'direct')
-      ) AS scan_ratio,
-      (
-        SELECT
-          1.0 * sum(CASE v.reclaimer WHEN 'direct' THEN v.scanned_count END)
-          / nullif(sum(v.scanned_count), 0)
-        FROM _reclaim_vmstat AS v
-        WHERE v.reclaimer IN ('kswapd', 'direct')
-      ) AS vmstat_scan_ratio
   )
 SELECT
   t.reclaimer, t.scanned_count, t.reclaimed_count,
   1.0 * t.reclaimed_count / nullif(t.scanned_count, 0) AS efficiency_ratio,
   t.scanned_count / nullif(s.asked_s, 0) AS velocity_pages_per_s,
-  d.scan_ratio AS direct_scan_ratio,
+  1.0 * sum(CASE t.reclaimer WHEN 'direct' THEN t.scanned_count END) OVER ()
+    / nullif(
+      sum(
+        CASE WHEN t.reclaimer IN ('kswapd', 'direct') THEN t.scanned_count END
+      ) OVER (), 0
+    ) AS direct_scan_ratio,
   t.anon_writes_count, t.file_writes_count,
   v.scanned_count AS vmstat_scanned_count,
   v.reclaimed_count AS vmstat_reclaimed_count,
@@ -92,11 +80,15 @@ SELECT
   coalesce(
     v.scanned_per_ns * s.second_ns, v.scanned_count / nullif(s.trace_s, 0)
   ) AS vmstat_velocity_pages_per_s,
-  d.vmstat_scan_ratio AS vmstat_direct_scan_ratio,
+  1.0 * sum(CASE v.reclaimer WHEN 'direct' THEN v.scanned_count END) OVER ()
+    / nullif(
+      sum(
+        CASE WHEN v.reclaimer IN ('kswapd', 'direct') THEN v.scanned_count END
+      ) OVER (), 0
+    ) AS vmstat_direct_scan_ratio,
   CASE WHEN t.scanned_count IS NOT NULL THEN k.scan_basis END AS scan_basis
 FROM _reclaim_total AS t
 CROSS JOIN span AS s
-CROSS JOIN direct AS d
 CROSS JOIN reclaim_run AS k
 LEFT JOIN _reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
 WHERE t.scanned_count IS NOT NULL

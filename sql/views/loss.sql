@@ -335,9 +335,52 @@ JOIN call AS c
 -- @cost     160
 CREATE VIEW _loss_throttle AS
 WITH
+  first_of_wb AS (
+    SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
+    FROM wb_throttle_cause AS c
+    GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
+  ),
+  -- Whose pages filled its pool, and how busy its disk was.
   placed AS MATERIALIZED (
-    SELECT h.*
-    FROM _loss_holder AS h
+    SELECT
+      c.seq, c.ts, c.bdi,
+      coalesce(c.cgroup_ino, 1) AS cgroup_ino,
+      c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
+      h.bdi AS holder_bdi,
+      h.cgroup_ino AS holder_cgroup_ino,
+      CASE WHEN o.own_share_ratio IS NOT NULL
+        THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
+      END AS holder_share_ratio,
+      -- What compresses pages is not idle.
+      CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
+        SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+      ) THEN
+        1.0 * (
+          busy_until!('device', c.bdi, c.sleep_ts + c.slept_ns)
+            - busy_until!('device', c.bdi, c.sleep_ts)
+        ) / c.slept_ns
+      END AS device_ratio,
+      CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
+        ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
+      END AS disk_bytes_per_s,
+      -- Its requests tell nothing of the pages that it compresses.
+      d.reached_ratio IS NOT NULL AS is_packed,
+      c.ts - f.ts AS since_first_ns,
+      c.slept_ns, c.call_seq, c.limit_bytes, c.dirty_bytes, c.wb_dirty_bytes,
+      -- The call itself asked for it shortly before its event.
+      (
+        SELECT g.nr_writeback
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq < c.seq AND g.seq >= c.seq - 256 AND g.tid = c.tid
+        ORDER BY g.seq DESC
+        LIMIT 1
+      ) AS nr_writeback
+    FROM wb_throttle_cause AS c
+    CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
+    LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
+    LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
+    LEFT JOIN first_of_wb AS f
+      ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
   ),
   -- The file of a loop device lies there: only its threads are throttled.
   below_loop AS (
@@ -611,88 +654,6 @@ WHERE s.dur > 0
     s.tid NOT IN (SELECT r.tid FROM _recorder_task AS r)
     OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
   );
-
--- @view     _loss_holder
--- @summary  Each sleep of a throttled task: whose pages filled its pool, how
---   busy its disk was.
--- @grain    sleep; order seq
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   holder_bdi TEXT whose pages filled most of the pool besides its own
--- @column   holder_cgroup_ino INTEGER of that wb
--- @column   holder_share_ratio REAL what it held of the pool
--- @column   device_ratio REAL share of the sleep in which the disk had requests
--- @column   disk_bytes_per_s REAL that the disk writes then
--- @column   is_packed INTEGER 1: the disk gets fewer bytes than are written
---   back
--- @column   since_first_ns INTEGER since the first sleep of the wb
--- @column   nr_writeback INTEGER pages under writeback on the machine
-CREATE VIEW _loss_holder AS
-WITH
-  first_of_wb AS (
-    SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
-    FROM wb_throttle_cause AS c
-    GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
-  )
-SELECT
-  c.seq, c.ts, c.bdi,
-  coalesce(c.cgroup_ino, 1) AS cgroup_ino,
-  c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
-  h.bdi AS holder_bdi,
-  h.cgroup_ino AS holder_cgroup_ino,
-  CASE WHEN o.own_share_ratio IS NOT NULL
-    THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
-  END AS holder_share_ratio,
-  -- Time with requests up to the end and the start of the sleep: that of
-  -- the last stretch that had begun. What compresses pages is not idle.
-  CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
-    SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
-  ) THEN
-    1.0 * (
-      coalesce(
-        (
-          SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts)
-            - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource = 'device'
-            AND b.device = c.bdi
-            AND b.from_ts <= c.sleep_ts + c.slept_ns
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      ) - coalesce(
-        (
-          SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource = 'device'
-            AND b.device = c.bdi
-            AND b.from_ts <= c.sleep_ts
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      )
-    ) / c.slept_ns
-  END AS device_ratio,
-  CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
-    ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
-  END AS disk_bytes_per_s,
-  -- Its requests tell nothing of the pages that it compresses.
-  d.reached_ratio IS NOT NULL AS is_packed,
-  c.ts - f.ts AS since_first_ns,
-  c.slept_ns, c.call_seq, c.limit_bytes, c.dirty_bytes, c.wb_dirty_bytes,
-  -- The call itself asked for it shortly before its event.
-  (
-    SELECT g.nr_writeback
-    FROM raw_global_dirty_state AS g
-    WHERE g.seq < c.seq AND g.seq >= c.seq - 256 AND g.tid = c.tid
-    ORDER BY g.seq DESC
-    LIMIT 1
-  ) AS nr_writeback
-FROM wb_throttle_cause AS c
-CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
-LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
-LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
-LEFT JOIN first_of_wb AS f
-  ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1);
 
 -- @view     _loss_reclaim
 -- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
