@@ -34,7 +34,10 @@ WITH
     WHERE in_range!(s.ts, p)
       AND (
         p.bdi IS NULL
-        OR s.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR s.device = p.bdi
+        OR s.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   )
 SELECT

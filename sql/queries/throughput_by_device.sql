@@ -12,6 +12,7 @@
 -- @grain    window, device; order window_start_ns, device
 -- @events   block:block_rq_complete
 -- @optional block:block_rq_issue
+-- @column   device TEXT major:minor
 -- @column   requests_count INTEGER completions, partial ones counted each
 -- @column   read_bytes INTEGER completed
 -- @column   written_bytes INTEGER completed
@@ -29,17 +30,23 @@ WITH
   placed AS (
     SELECT
       (c.ts - b.start_ts) / p.window_ns AS window_index,
-      c.device,
-      CASE WHEN c.op = 'read' THEN c.bytes ELSE 0 END AS read_bytes,
-      CASE WHEN c.op = 'write' THEN c.bytes ELSE 0 END AS written_bytes,
+      device!(c) AS device,
+      CASE c.op WHEN 'read' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS read_bytes,
+      CASE c.op WHEN 'write' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS written_bytes,
       1 AS requests_count
-    FROM wb_block_done AS c
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(c.ts, b)
       AND (
         p.bdi IS NULL
-        OR c.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR device!(c) = p.bdi
+        OR device!(c) IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   ),
   -- Stretches, cut at the borders of windows.
@@ -62,7 +69,10 @@ WITH
       AND y.from_ts < b.end_ts
       AND (
         p.bdi IS NULL
-        OR y.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR y.device = p.bdi
+        OR y.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
     GROUP BY w.window_index, y.device
   ),

@@ -184,10 +184,8 @@ WITH
   wrote AS (
     SELECT
       d.device,
-      row_number() OVER (ORDER BY sum(d.bytes) DESC, d.device) AS place
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
-    GROUP BY d.device
+      row_number() OVER (ORDER BY d.bytes DESC, d.device) AS place
+    FROM _disk_written AS d
   ),
   named AS (
     SELECT
@@ -705,14 +703,16 @@ WHERE p.bytes > v.shrunk_factor * h.disk_bytes;
 -- @summary  What requests wrote to each device.
 -- @grain    device; order device
 -- @key      device
+-- @column   device TEXT major:minor
 -- @column   bytes INTEGER in all
 -- @column   request_bytes REAL mean of requests with data
 -- @materialize
 CREATE VIEW _disk_written AS
 SELECT
-  d.device,
-  sum(d.bytes) AS bytes,
-  avg(nullif(d.bytes, 0)) AS request_bytes
-FROM wb_block_done AS d
-WHERE d.op = 'write'
-GROUP BY d.device;
+  device!(c) AS device,
+  sum(c.nr_sector) * u.sector_bytes AS bytes,
+  avg(nullif(c.nr_sector, 0)) * u.sector_bytes AS request_bytes
+FROM raw_block_rq_complete AS c
+CROSS JOIN wb_units AS u
+WHERE c.op = 'write'
+GROUP BY 1;

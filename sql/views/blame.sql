@@ -278,13 +278,14 @@ WITH
     WHERE f.pages_count >= v.few_pages_count
     UNION
     -- Who calls fsync writes without a flusher.
-    SELECT d.device, NULL
-    FROM wb_block_done AS d
+    SELECT device!(c), NULL
+    FROM raw_block_rq_complete AS c
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
-    WHERE d.op = 'write'
-    GROUP BY d.device, v.few_pages_count, u.page_bytes
-    HAVING sum(d.bytes) >= v.few_pages_count * u.page_bytes
+    WHERE c.op = 'write'
+    GROUP BY c.dev_major, c.dev_minor
+    HAVING sum(c.nr_sector) * u.sector_bytes
+      >= v.few_pages_count * u.page_bytes
   ),
   -- What lies on the same disk is written to with it.
   same AS (

@@ -127,6 +127,7 @@ WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 -- @grain    device; order device
 -- @key      device
 -- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
 -- @column   silent_ns INTEGER that time
 -- @column   bytes INTEGER of the requests that it had for two seconds then
 -- @column   is_open INTEGER 1: it lasted until the trace ended
@@ -149,9 +150,9 @@ WITH
     CROSS JOIN wb_bounds AS b
   ),
   done AS (
-    SELECT d.device, d.ts
-    FROM wb_block_done AS d
-    WHERE d.device IN (SELECT s.device FROM slow AS s)
+    SELECT device!(c) AS device, c.ts
+    FROM raw_block_rq_complete AS c
+    WHERE device!(c) IN (SELECT s.device FROM slow AS s)
     UNION ALL
     SELECT s.device, b.first_ts
     FROM slow AS s
@@ -194,23 +195,6 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS v
 WHERE s.to_ts - s.from_ts >= v.little_most_ns
 GROUP BY s.device;
-
--- @view     wb_block_done
--- @shared
--- @summary  Completed block requests, or completed parts of them.
--- @grain    completion; order ts
--- @events   block:block_rq_complete
--- @column   device TEXT major:minor
--- @column   bytes INTEGER completed bytes
--- @source   include/trace/events/block.h
-CREATE VIEW wb_block_done AS
-SELECT
-  c.ts,
-  device!(c) AS device,
-  c.op,
-  c.nr_sector * u.sector_bytes AS bytes
-FROM raw_block_rq_complete AS c
-CROSS JOIN wb_units AS u;
 
 -- @view     wb_wait_request
 -- @shared
@@ -486,7 +470,7 @@ FROM told AS t;
 -- @grain    device, op; order device, op
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
--- @column   op TEXT as in wb_block_done
+-- @column   op TEXT of the completion
 -- @column   to_ts INTEGER ns, end of the last
 -- @column   bytes INTEGER of them
 -- @materialize

@@ -79,25 +79,6 @@ GROUP BY m.device
 -- Where several lie on one place, nothing tells which is which.
 HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device;
 
--- @view     wb_data_journal
--- @shared
--- @summary  Where all journals get the data of files, too: each ext3 and ext4
---   on the device is mounted with data=journal. Set in the file system itself
---   (tune2fs -o journal_data) or of single files (chattr +j) it is not seen.
--- @grain    device; order bdi
--- @key      bdi
--- @column   bdi TEXT major:minor, as other events name it
--- @source   Documentation/admin-guide/ext4.rst; fs/ext4/super.c
---   ext4_show_options()
--- @materialize
-CREATE VIEW wb_data_journal AS
-SELECT coalesce(n.bdi, m.device) AS bdi
-FROM _mount AS m
-LEFT JOIN wb_partition AS n ON n.partition = m.device
-WHERE m.type GLOB 'ext[34]'
-GROUP BY 1
-HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');
-
 -- @view     wb_stack
 -- @shared
 -- @summary  The disks that a device lies on, or a file system with a bdi of its
@@ -201,20 +182,6 @@ FROM (
 JOIN watched AS w ON w.bdi = b.device
 JOIN own AS o ON o.bdi = w.bdi
 WHERE o.busy_ns > 0;
-
--- @view     wb_device_asked
--- @shared
--- @summary  The devices that the filter --bdi means: that one, and the disks
---   that it lies on.
--- @grain    device; order device
--- @column   device TEXT major:minor; NULL = there is no filter
-CREATE VIEW wb_device_asked AS
-SELECT p.bdi AS device
-FROM wb_params AS p
-UNION
-SELECT k.disk
-FROM wb_params AS p
-JOIN wb_stack AS k ON k.bdi = p.bdi;
 
 -- @view     wb_dirty_setting
 -- @shared

@@ -96,12 +96,13 @@ WITH
     SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
   ),
   written AS (
-    SELECT d.device AS bdi, sum(d.bytes) AS bytes
+    SELECT device!(c) AS bdi, sum(c.nr_sector) * u.sector_bytes AS bytes
     FROM reclaim_destination AS r
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_block_done AS d
-    WHERE r.device_count >= v.few_pages_count AND d.op = 'write'
-    GROUP BY d.device
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_block_rq_complete AS c
+    WHERE r.device_count >= v.few_pages_count AND c.op = 'write'
+    GROUP BY c.dev_major, c.dev_minor
   )
 SELECT w.bdi
 FROM written AS w
