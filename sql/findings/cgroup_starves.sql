@@ -141,8 +141,8 @@ WITH
       c.cgroup_ino,
       max(0, max(c.memory_bytes - c.file_bytes)) AS other_bytes,
       min(c.memory_high_bytes) AS high_bytes
-    FROM wb_cgroup_sample AS c
-    WHERE c.memory_bytes IS NOT NULL
+    FROM wb_usage AS c
+    WHERE c.source = 'cgroup' AND c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
   ),
   other AS (

@@ -160,7 +160,8 @@ WHERE r.event IN (
 CREATE VIEW _data_journal AS
 SELECT coalesce(n.bdi, m.device) AS bdi
 FROM raw_mount AS m
-LEFT JOIN wb_partition AS n ON n.partition = m.device
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || m.device || ' ') > 0
 WHERE m.source GLOB '/dev/*' AND m.type GLOB 'ext[34]'
 GROUP BY 1
 HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');

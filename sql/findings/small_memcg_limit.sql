@@ -211,8 +211,8 @@ WITH
       min(c.memory_high_bytes) AS high_bytes,
       min(c.memory_max_bytes) AS max_bytes,
       max(c.memory_bytes - c.file_bytes) AS other_bytes
-    FROM wb_cgroup_sample AS c
-    WHERE c.memory_bytes IS NOT NULL
+    FROM wb_usage AS c
+    WHERE c.source = 'cgroup' AND c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
   )
 SELECT

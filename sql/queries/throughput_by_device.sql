@@ -81,7 +81,7 @@ WITH
       w.window_index, s.device, s.busy_ns, s.dur_ns,
       min(s.ts, w.window_end_ns, b.end_ts)
         - max(s.ts - s.dur_ns, w.window_start_ns) AS shared_ns
-    FROM wb_block_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     CROSS JOIN wb_window AS w
@@ -89,7 +89,8 @@ WITH
         / p.window_ns
       AND w.window_index <= (min(s.ts, b.end_ts) - 1 - b.start_ts)
         / p.window_ns
-    WHERE s.ts > b.start_ts
+    WHERE s.source = 'block'
+      AND s.ts > b.start_ts
       AND s.ts - s.dur_ns < b.end_ts
       AND NOT EXISTS (
         SELECT 1 FROM raw_event_format AS f

@@ -554,37 +554,29 @@ WITH
       1.0 * sum(s.written_bytes) / nullif(sum(s.writes_count), 0)
         AS request_bytes,
       sum(s.busy_ns) AS busy_ns
-    FROM wb_block_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_units AS u
-    WHERE s.device IS NOT NULL
+    WHERE s.source = 'block' AND s.device IS NOT NULL
     GROUP BY s.device, u.second_ns
   ),
-  own AS (
-    SELECT
-      o.bdi,
-      1.0 * sum(o.written_bytes) AS bytes,
-      sum(o.busy_ns) AS busy_ns
-    FROM wb_stack_own AS o
-    GROUP BY o.bdi
-  ),
   below AS (
-    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
+    SELECT k.bdi, k.own_busy_ns, k.own_bytes, sum(b.busy_ns) AS busy_ns
     FROM wb_stack AS k
     JOIN busy AS b ON b.device = k.disk AND b.resource = 'device'
-    GROUP BY k.bdi
+    GROUP BY k.bdi, k.own_busy_ns, k.own_bytes
   )
 SELECT
-  o.bdi,
+  b.bdi,
   0 AS grade,
-  o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
-  o.bytes, o.busy_ns,
-  1.0 * b.busy_ns / o.busy_ns AS below_ratio,
+  1.0 * b.own_bytes * u.second_ns / b.own_busy_ns AS bytes_per_s,
+  1.0 * b.own_bytes AS bytes,
+  b.own_busy_ns AS busy_ns,
+  1.0 * b.busy_ns / b.own_busy_ns AS below_ratio,
   NULL AS request_bytes
-FROM own AS o
-JOIN below AS b ON b.bdi = o.bdi
+FROM below AS b
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+WHERE b.own_busy_ns > v.own_busy_factor * b.busy_ns
 UNION ALL
 SELECT
   w.bdi, w.grade,

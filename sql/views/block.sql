@@ -197,7 +197,6 @@ WHERE s.to_ts - s.from_ts >= v.little_most_ns
 GROUP BY s.device;
 
 -- @view     wb_wait_request
--- @shared
 -- @summary  Block requests with the task that submitted them and the time that
 --   they stood in a queue: those of wb_block_request, with the block_rq_insert
 --   before them. One issued again after a requeue is one request. Where
@@ -352,14 +351,13 @@ SELECT
 FROM known AS t;
 
 -- @view     wb_busy
--- @shared
 -- @summary  Stretches of time in which a device had at least one request, a
 --   journal committed (where its events were not recorded: had a request), the
 --   server of a network or FUSE file system had a request, or kswapd of any
 --   node was awake. What lies on disks (wb_stack) is busy while one of them is,
---   and while it has bios itself (wb_stack_own) where that is for much longer.
---   The journal of a partition is one of its disk (wb_partition). Where
---   any device had other requests, too, the time with one that writes or
+--   and while it has bios itself where that is for much longer.
+--   The journal of a partition is one of its disk (wb_device). Where any
+--   device had other requests, too, the time with one that writes or
 --   flushes is told of all.
 -- @grain    stretch; order resource, device, from_ts
 -- @optional block:block_rq_issue, block:block_rq_complete,
@@ -398,24 +396,18 @@ WITH
   ),
   -- All disks of a device together, and the device itself.
   below AS (
-    SELECT k.bdi, sum(a.to_ts - a.from_ts) AS busy_ns
+    SELECT k.bdi, k.own_busy_ns, sum(a.to_ts - a.from_ts) AS busy_ns
     FROM wb_stack AS k
     JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
-      AND k.bdi IN (SELECT o.bdi FROM wb_stack_own AS o)
-    GROUP BY k.bdi
-  ),
-  own AS (
-    SELECT o.bdi, sum(o.busy_ns) AS busy_ns
-    FROM wb_stack_own AS o
-    GROUP BY o.bdi
+      AND k.own_busy_ns > 0
+    GROUP BY k.bdi, k.own_busy_ns
   ),
   slow AS (
-    SELECT o.bdi
+    SELECT b.bdi
     FROM below AS b
     CROSS JOIN wb_rule AS v
-    JOIN own AS o ON o.bdi = b.bdi
-    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+    WHERE b.own_busy_ns > v.own_busy_factor * b.busy_ns
   ),
   above AS (
     -- Which of the journals on a disk its requests are of, they do not tell.
@@ -432,7 +424,7 @@ WITH
     SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
     FROM slow AS l
     CROSS JOIN wb_bounds AS t
-    JOIN wb_stack_own AS s ON s.bdi = l.bdi
+    JOIN _stack_own AS s ON s.bdi = l.bdi
     WHERE s.to_ts > t.first_ts
   ),
   lifted AS (
@@ -462,6 +454,33 @@ SELECT
     ROWS UNBOUNDED PRECEDING
   ) - (t.to_ts - t.from_ts) AS before_ns
 FROM told AS t;
+
+-- @view     wb_stack
+-- @summary  The disks that a device lies on, or a file system with a bdi of its
+--   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
+--   between has none. Without the file stacks there are no rows.
+-- @grain    device, disk; order bdi, disk
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT of the device, as events name it; one that has requests of
+--   its own (multipath) is not here
+-- @column   disk TEXT major:minor of a disk at the bottom
+-- @column   own_busy_ns INTEGER how long the device had bios itself, by its own
+--   counters, in steps of a sample: dm-crypt has one while it is enciphered,
+--   and the disk has not yet got it; NULL = not known, or not at all
+-- @column   own_bytes INTEGER what it wrote by these
+-- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
+-- @materialize
+CREATE VIEW wb_stack AS
+SELECT k.bdi, k.disk, o.own_busy_ns, o.own_bytes
+FROM _stack AS k
+LEFT JOIN (
+  SELECT
+    s.bdi,
+    sum(s.busy_ns) AS own_busy_ns,
+    sum(s.written_bytes) AS own_bytes
+  FROM _stack_own AS s
+  GROUP BY s.bdi
+) AS o ON o.bdi = k.bdi;
 
 -- @view     _block_before
 -- @summary  Requests that devices had when the trace began: completions whose
@@ -536,7 +555,8 @@ WITH
       lead(c.is_end) OVER journal AS next_is_end,
       lead(c.ts) OVER journal AS next_ts
     FROM commits AS c
-    LEFT JOIN wb_partition AS n ON n.partition = c.journal
+    LEFT JOIN wb_device AS n
+      ON instr(n.partitions, ' ' || c.journal || ' ') > 0
     WINDOW journal AS (PARTITION BY c.journal ORDER BY c.seq)
   ),
   kswapd AS (
@@ -614,3 +634,112 @@ SELECT 'kswapd', 'node', b.first_ts, k.ts
 FROM kswapd_pair AS k
 CROSS JOIN wb_bounds AS b
 WHERE k.is_end = 1 AND k.prev_is_end IS NULL;
+
+-- @view     _stack
+-- @summary  The disks at the bottom of each device or file system.
+-- @grain    device, disk; order bdi, disk
+-- @column   bdi TEXT as in wb_stack
+-- @column   disk TEXT as in wb_stack
+-- @materialize
+CREATE VIEW _stack AS
+WITH RECURSIVE
+  below(bdi, disk, depth) AS (
+    SELECT n.bdi, n.disk, 1
+    FROM _stack_right AS n
+    UNION
+    SELECT b.bdi, n.disk, b.depth + 1
+    FROM below AS b
+    JOIN _stack_right AS n ON n.bdi = b.disk
+    WHERE b.depth < (SELECT v.depth_most_count FROM wb_rule AS v)
+  )
+SELECT DISTINCT b.bdi, b.disk
+FROM below AS b
+WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
+  AND b.bdi NOT IN (
+    SELECT device!(i) FROM raw_block_rq_issue AS i
+    UNION
+    SELECT device!(c) FROM raw_block_rq_complete AS c
+  );
+
+-- @view     _stack_own
+-- @summary  When a device that lies on disks (wb_stack) had bios itself, by its
+--   own counters: dm-crypt has one while it is enciphered, and the disk has
+--   not yet got it. A file system with a bdi of its own has those of the one
+--   device that it lies on.
+-- @grain    sample of a device; order bdi, to_ts
+-- @column   bdi TEXT of the device, as events name it
+-- @column   from_ts INTEGER ns, start of the time that the sample adds
+-- @column   to_ts INTEGER ns, the sample. The kernel counts the time of a bio
+--   when it ends, so the time may reach back beyond the sample before
+-- @column   busy_ns INTEGER from the one to the other
+-- @column   written_bytes INTEGER that the sample adds
+-- @source   block/blk-core.c update_io_ticks(); drivers/md/dm.c
+--   dm_start_io_acct()
+-- @materialize
+CREATE VIEW _stack_own AS
+WITH
+  stacked AS (
+    SELECT DISTINCT
+      k.bdi,
+      CAST(substr(k.bdi, instr(k.bdi, ':') + 1) AS INTEGER) AS minor
+    FROM _stack AS k
+    WHERE k.bdi GLOB '[0-9]*:[0-9]*'
+  ),
+  -- A sample that has no number has the kernel's name: dm-0 has the minor 0,
+  -- and md127 is 9:127.
+  named AS (
+    SELECT
+      CASE WHEN t.bdi GLOB '9:*' THEN 'md' || t.minor ELSE 'dm-' || t.minor END
+        AS disk,
+      min(t.bdi) AS bdi
+    FROM stacked AS t
+    GROUP BY 1
+    HAVING count(*) = 1
+  ),
+  own AS (
+    SELECT
+      coalesce(s.device, n.bdi) AS bdi,
+      s.ts, s.busy_ns, s.queued_ns, s.written_bytes
+    FROM wb_usage AS s
+    LEFT JOIN named AS n ON n.disk = s.object
+    WHERE s.source = 'block'
+      AND coalesce(s.device, n.bdi) IN (SELECT t.bdi FROM stacked AS t)
+  ),
+  -- Old kernels count a whole jiffy for each bio, however short: the time is
+  -- right where bios waited at least as long.
+  watched AS (
+    SELECT o.bdi
+    FROM own AS o
+    GROUP BY o.bdi
+    HAVING sum(o.queued_ns) >= sum(o.busy_ns)
+  ),
+  -- btrfs on dm-crypt.
+  borrowed AS (
+    SELECT r.bdi, min(r.disk) AS device
+    FROM _stack_right AS r
+    WHERE r.bdi NOT GLOB '[0-9]*:[0-9]*'
+    GROUP BY r.bdi
+    HAVING count(*) = 1
+  )
+SELECT
+  b.bdi,
+  o.ts - o.busy_ns AS from_ts,
+  o.ts AS to_ts,
+  o.busy_ns, o.written_bytes
+FROM (
+  SELECT w.bdi, w.bdi AS device FROM watched AS w
+  UNION ALL
+  SELECT r.bdi, r.device FROM borrowed AS r
+) AS b
+JOIN watched AS w ON w.bdi = b.device
+JOIN own AS o ON o.bdi = w.bdi
+WHERE o.busy_ns > 0;
+
+-- @view     _stack_right
+-- @summary  What lies right below a device, or a file system with a bdi of its
+--   own.
+-- @grain    device, device below; order bdi, disk
+CREATE VIEW _stack_right AS
+SELECT DISTINCT s.bdi, s.disk
+FROM raw_stack AS s
+WHERE s.bdi <> s.disk;

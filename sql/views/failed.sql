@@ -112,7 +112,8 @@ SELECT
   f.errno, e.error, f.bytes
 FROM failed AS f
 JOIN code AS e ON e.errno = f.errno
-LEFT JOIN wb_partition AS n ON n.partition = f.bdi
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || f.bdi || ' ') > 0
 LEFT JOIN wb_task AS t ON task_of!(t, f);
 
 -- @view     wb_failed_sync

@@ -578,8 +578,8 @@ CREATE VIEW _device_pace AS
 WITH
   sampled AS (
     SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
-    FROM wb_block_sample AS s
-    WHERE s.device IS NOT NULL
+    FROM wb_usage AS s
+    WHERE s.source = 'block' AND s.device IS NOT NULL
     GROUP BY s.device
   ),
   busy AS (

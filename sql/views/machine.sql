@@ -10,7 +10,10 @@
 -- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda; NULL = not known
 -- @column   mount TEXT first mount point; NULL = not known
--- @source   man 5 proc: mountinfo; docs/record.md
+-- @column   partitions TEXT its partitions that file systems are on, with a
+--   space before and behind each, as events of ext4, jbd2 and XFS name them,
+--   while pages and requests are those of the disk; NULL = none
+-- @source   man 5 proc: mountinfo; docs/record.md: bdis
 -- @materialize
 CREATE VIEW wb_device AS
 WITH
@@ -51,140 +54,31 @@ WITH
       row_number() OVER (PARTITION BY c.bdi ORDER BY c.line) AS place
     FROM cut AS c
     WINDOW bdi AS (PARTITION BY c.bdi)
+  ),
+  partition AS (
+    SELECT m.device AS partition, min(p.bdi) AS bdi
+    FROM _mount AS m
+    JOIN raw_bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
+    WHERE m.device GLOB '[1-9]*:[0-9]*'
+    GROUP BY m.device
+    -- Where several lie on one place, nothing tells which is which.
+    HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device
   )
 SELECT
   r.bdi,
   -- Several partitions are the disk.
   CASE WHEN r.is_several THEN r.disk ELSE r.device END AS device,
-  r.mount
+  r.mount,
+  n.partitions
 FROM ranked AS r
+LEFT JOIN (
+  SELECT p.bdi, ' ' || group_concat(p.partition, ' ') || ' ' AS partitions
+  FROM partition AS p
+  GROUP BY p.bdi
+) AS n ON n.bdi = r.bdi
 WHERE r.place = 1;
 
--- @view     wb_partition
--- @shared
--- @summary  Partitions that file systems are on: events of ext4, jbd2 and XFS
---   name these, while pages and requests are those of the disk.
--- @grain    partition; order partition
--- @key      partition
--- @column   partition TEXT major:minor
--- @column   bdi TEXT of the disk, as other events name it
--- @source   man 5 proc: mountinfo; docs/record.md: bdis
--- @materialize
-CREATE VIEW wb_partition AS
-SELECT m.device AS partition, min(p.bdi) AS bdi
-FROM _mount AS m
-JOIN raw_bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
-WHERE m.device GLOB '[1-9]*:[0-9]*'
-GROUP BY m.device
--- Where several lie on one place, nothing tells which is which.
-HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device;
-
--- @view     wb_stack
--- @shared
--- @summary  The disks that a device lies on, or a file system with a bdi of its
---   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
---   between has none. Without the file stacks there are no rows.
--- @grain    device, disk; order bdi, disk
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   bdi TEXT of the device, as events name it; one that has requests of
---   its own (multipath) is not here
--- @column   disk TEXT major:minor of a disk at the bottom
--- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
--- @materialize
-CREATE VIEW wb_stack AS
-WITH RECURSIVE
-  below(bdi, disk, depth) AS (
-    SELECT n.bdi, n.disk, 1
-    FROM _stack_right AS n
-    UNION
-    SELECT b.bdi, n.disk, b.depth + 1
-    FROM below AS b
-    JOIN _stack_right AS n ON n.bdi = b.disk
-    WHERE b.depth < (SELECT v.depth_most_count FROM wb_rule AS v)
-  )
-SELECT DISTINCT b.bdi, b.disk
-FROM below AS b
-WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
-  AND b.bdi NOT IN (
-    SELECT device!(i) FROM raw_block_rq_issue AS i
-    UNION
-    SELECT device!(c) FROM raw_block_rq_complete AS c
-  );
-
--- @view     wb_stack_own
--- @shared
--- @summary  When a device that lies on disks (wb_stack) had bios itself, by its
---   own counters: dm-crypt has one while it is enciphered, and the disk has
---   not yet got it. A file system with a bdi of its own has those of the one
---   device that it lies on.
--- @grain    sample of a device; order bdi, to_ts
--- @column   bdi TEXT of the device, as events name it
--- @column   from_ts INTEGER ns, start of the time that the sample adds
--- @column   to_ts INTEGER ns, the sample. The kernel counts the time of a bio
---   when it ends, so the time may reach back beyond the sample before
--- @column   busy_ns INTEGER from the one to the other
--- @column   written_bytes INTEGER that the sample adds
--- @source   block/blk-core.c update_io_ticks(); drivers/md/dm.c
---   dm_start_io_acct()
--- @materialize
-CREATE VIEW wb_stack_own AS
-WITH
-  stacked AS (
-    SELECT DISTINCT
-      k.bdi,
-      CAST(substr(k.bdi, instr(k.bdi, ':') + 1) AS INTEGER) AS minor
-    FROM wb_stack AS k
-    WHERE k.bdi GLOB '[0-9]*:[0-9]*'
-  ),
-  -- A sample that has no number has the kernel's name: dm-0 has the minor 0,
-  -- and md127 is 9:127.
-  named AS (
-    SELECT
-      CASE WHEN t.bdi GLOB '9:*' THEN 'md' || t.minor ELSE 'dm-' || t.minor END
-        AS disk,
-      min(t.bdi) AS bdi
-    FROM stacked AS t
-    GROUP BY 1
-    HAVING count(*) = 1
-  ),
-  own AS (
-    SELECT coalesce(s.device, n.bdi) AS bdi, s.*
-    FROM wb_block_sample AS s
-    LEFT JOIN named AS n ON n.disk = s.disk
-    WHERE coalesce(s.device, n.bdi) IN (SELECT t.bdi FROM stacked AS t)
-  ),
-  -- Old kernels count a whole jiffy for each bio, however short: the time is
-  -- right where bios waited at least as long.
-  watched AS (
-    SELECT o.bdi
-    FROM own AS o
-    GROUP BY o.bdi
-    HAVING sum(o.queued_ns) >= sum(o.busy_ns)
-  ),
-  -- btrfs on dm-crypt.
-  borrowed AS (
-    SELECT r.bdi, min(r.disk) AS device
-    FROM _stack_right AS r
-    WHERE r.bdi NOT GLOB '[0-9]*:[0-9]*'
-    GROUP BY r.bdi
-    HAVING count(*) = 1
-  )
-SELECT
-  b.bdi,
-  o.ts - o.busy_ns AS from_ts,
-  o.ts AS to_ts,
-  o.busy_ns, o.written_bytes
-FROM (
-  SELECT w.bdi, w.bdi AS device FROM watched AS w
-  UNION ALL
-  SELECT r.bdi, r.device FROM borrowed AS r
-) AS b
-JOIN watched AS w ON w.bdi = b.device
-JOIN own AS o ON o.bdi = w.bdi
-WHERE o.busy_ns > 0;
-
 -- @view     wb_dirty_setting
--- @shared
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
 --   that is in force.
 -- @grain    one row
@@ -497,15 +391,6 @@ SELECT
 FROM raw_mount AS m
 WHERE m.source GLOB '/dev/*';
 
--- @view     _stack_right
--- @summary  What lies right below a device, or a file system with a bdi of its
---   own.
--- @grain    device, device below; order bdi, disk
-CREATE VIEW _stack_right AS
-SELECT DISTINCT s.bdi, s.disk
-FROM raw_stack AS s
-WHERE s.bdi <> s.disk;
-
 -- @view     _disk_held
 -- @summary  The most dirty data that each disk and volume had.
 -- @grain    bdi; order bdi
@@ -547,15 +432,18 @@ WITH
     WHERE s.bdi IN (SELECT f.bdi FROM filed AS f)
       AND k.bdi NOT IN (SELECT f.bdi FROM filed AS f)
   ),
+  below AS (
+    SELECT s.disk FROM raw_stack AS s WHERE s.bdi <> s.disk
+  ),
   disk AS (
     SELECT
       d.bdi, d.disk_bytes_per_s, d.reached_ratio, d.request_bytes, d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
       -- What lies on a disk is what is written to, and counts once.
-      d.bdi IN (SELECT r.disk FROM _stack_right AS r) AS is_below,
+      d.bdi IN (SELECT r.disk FROM below AS r) AS is_below,
       d.written_bytes >= v.nearly_all_ratio * total(
-        CASE WHEN d.bdi NOT IN (SELECT r.disk FROM _stack_right AS r)
+        CASE WHEN d.bdi NOT IN (SELECT r.disk FROM below AS r)
           THEN max(d.written_bytes - coalesce(l.written_bytes, 0), 0)
         END
       ) OVER () AS is_main
