@@ -88,7 +88,8 @@ WITH
           sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
         ) AS holder_share_ratio,
       total(CASE WHEN s.holder_bdi IS NOT NULL THEN s.dur END)
-        >= v.most_ratio * sum(s.dur) AS is_known
+        >= v.most_ratio * sum(s.dur) AS is_known,
+      max(s.rival_cgroup_ino) AS rival_cgroup_ino
     FROM starved AS s
     CROSS JOIN wb_rule AS v
     GROUP BY s.bdi, s.cgroup_ino
@@ -148,13 +149,11 @@ WITH
   other AS (
     SELECT
       s.bdi, s.cgroup_ino, s.is_known,
-      CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE r.rival_cgroup_ino END
+      CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE s.rival_cgroup_ino END
         AS other_cgroup_ino
     FROM share AS s
     LEFT JOIN holder AS h
       ON h.bdi = s.bdi AND h.cgroup_ino IS s.cgroup_ino AND h.place = 1
-    LEFT JOIN wb_pool_rival AS r
-      ON r.bdi = s.bdi AND r.cgroup_ino = coalesce(s.cgroup_ino, 1)
   )
 SELECT
   t.cost_task_ns,

@@ -220,9 +220,9 @@ SELECT
   s.device || ' had a request for seconds and completed nothing meanwhile'
     AS what,
   max(s.silent_ns) AS dur
-FROM wb_silence AS s
+FROM wb_block_busy AS s
 CROSS JOIN wb_bounds AS b
-WHERE s.to_ts > b.start_ts AND s.from_ts < b.end_ts
+WHERE s.silent_to_ts > b.start_ts AND s.silent_from_ts < b.end_ts
 GROUP BY b.start_ts
 UNION ALL
 SELECT

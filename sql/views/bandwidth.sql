@@ -264,11 +264,10 @@ WITH
     SELECT c.bdi, c.bytes, 1 AS is_whole
     FROM counted AS c
     UNION ALL
-    SELECT f.bdi, sum(f.pages_count) * u.page_bytes, 0
-    FROM wb_flushed AS f
-    CROSS JOIN wb_units AS u
+    SELECT w.bdi, sum(w.bytes), 0
+    FROM wb_work AS w
     WHERE NOT EXISTS (SELECT 1 FROM counted)
-    GROUP BY f.bdi, u.page_bytes
+    GROUP BY w.bdi
   )
 SELECT
   t.bdi, t.bytes,

@@ -81,7 +81,6 @@ CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
 -- @view     wb_block_busy
--- @shared
 -- @summary  Stretches of time in which a device had a request, given to the
 --   driver and not completed. A request without an end is left out where events
 --   are lost. One that it had when the trace began counts from there on.
@@ -89,6 +88,13 @@ WHERE p.nr_sector IS NOT NULL;
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   from_ts INTEGER ns, start
 -- @column   to_ts INTEGER ns, end
+-- @column   silent_ns INTEGER where the longest time began in which the device
+--   completed nothing while it had one and the same request, of two seconds or
+--   more: that time; else NULL
+-- @column   silent_bytes INTEGER then: of the requests that it had meanwhile
+-- @column   silent_is_open INTEGER then: 1: it lasted until the trace ended
+-- @column   silent_from_ts INTEGER then: ns, start
+-- @column   silent_to_ts INTEGER then: ns, end
 -- @source   block/blk-mq.c
 -- @materialize
 -- @cost     37
@@ -116,85 +122,18 @@ SELECT
   r.device,
   CASE WHEN r.reached_ts > r.issued_ts THEN r.reached_ts ELSE r.issued_ts END
     AS from_ts,
-  r.until_ts AS to_ts
+  r.until_ts AS to_ts,
+  s.silent_ns,
+  s.bytes AS silent_bytes,
+  s.is_open AS silent_is_open,
+  s.from_ts AS silent_from_ts,
+  s.to_ts AS silent_to_ts
 FROM reached AS r
+LEFT JOIN _silence AS s
+  ON s.device = r.device
+  AND s.from_ts < r.until_ts
+  AND s.from_ts >= max(r.issued_ts, coalesce(r.reached_ts, r.issued_ts))
 WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
-
--- @view     wb_silence
--- @shared
--- @summary  Longest time in which a device completed nothing while it had one
---   and the same request: of devices that had any for two seconds or more.
--- @grain    device; order device
--- @key      device
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   device TEXT major:minor
--- @column   silent_ns INTEGER that time
--- @column   bytes INTEGER of the requests that it had for two seconds then
--- @column   is_open INTEGER 1: it lasted until the trace ended
--- @column   from_ts INTEGER ns, start
--- @column   to_ts INTEGER ns, end
--- @materialize
-CREATE VIEW wb_silence AS
-WITH
-  slow AS MATERIALIZED (
-    SELECT r.device, r.issued_ts, r.until_ts, r.bytes
-    FROM wb_block_request AS r
-    CROSS JOIN wb_rule AS v
-    WHERE r.is_known = 1
-      AND r.until_ts - r.issued_ts >= v.little_most_ns
-      -- Without completions nothing tells that there was none.
-      AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
-    UNION ALL
-    SELECT f.device, b.first_ts, f.to_ts, f.bytes
-    FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
-  ),
-  done AS (
-    SELECT device!(c) AS device, c.ts
-    FROM raw_block_rq_complete AS c
-    WHERE device!(c) IN (SELECT s.device FROM slow AS s)
-    UNION ALL
-    SELECT s.device, b.first_ts
-    FROM slow AS s
-    CROSS JOIN wb_bounds AS b
-    UNION ALL
-    SELECT s.device, b.last_ts
-    FROM slow AS s
-    CROSS JOIN wb_bounds AS b
-  ),
-  gap AS (
-    SELECT
-      d.device,
-      lag(d.ts) OVER (PARTITION BY d.device ORDER BY d.ts) AS from_ts,
-      d.ts AS to_ts
-    FROM done AS d
-  ),
-  silent AS (
-    SELECT
-      g.device,
-      sum(s.bytes) AS bytes,
-      min(max(s.issued_ts, g.from_ts)) AS from_ts,
-      g.to_ts
-    FROM gap AS g
-    CROSS JOIN wb_rule AS v
-    JOIN slow AS s
-      ON s.device = g.device
-      AND s.issued_ts < g.to_ts
-      AND s.until_ts >= g.to_ts
-    WHERE g.to_ts - g.from_ts >= v.little_most_ns
-    GROUP BY g.device, g.to_ts
-  )
-SELECT
-  s.device,
-  max(s.to_ts - s.from_ts) AS silent_ns,
-  s.bytes,
-  s.to_ts = b.last_ts AS is_open,
-  s.from_ts, s.to_ts
-FROM silent AS s
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_rule AS v
-WHERE s.to_ts - s.from_ts >= v.little_most_ns
-GROUP BY s.device;
 
 -- @view     wb_wait_request
 -- @summary  Block requests with the task that submitted them and the time that
@@ -481,6 +420,81 @@ LEFT JOIN (
   FROM _stack_own AS s
   GROUP BY s.bdi
 ) AS o ON o.bdi = k.bdi;
+
+-- @view     _silence
+-- @summary  Longest time in which a device completed nothing while it had one
+--   and the same request: of devices that had any for two seconds or more.
+-- @grain    device; order device
+-- @key      device
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   silent_ns INTEGER that time
+-- @column   bytes INTEGER of the requests that it had for two seconds then
+-- @column   is_open INTEGER 1: it lasted until the trace ended
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
+-- @materialize
+CREATE VIEW _silence AS
+WITH
+  slow AS MATERIALIZED (
+    SELECT r.device, r.issued_ts, r.until_ts, r.bytes
+    FROM wb_block_request AS r
+    CROSS JOIN wb_rule AS v
+    WHERE r.is_known = 1
+      AND r.until_ts - r.issued_ts >= v.little_most_ns
+      -- Without completions nothing tells that there was none.
+      AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
+    UNION ALL
+    SELECT f.device, b.first_ts, f.to_ts, f.bytes
+    FROM _block_before AS f
+    CROSS JOIN wb_bounds AS b
+  ),
+  done AS (
+    SELECT device!(c) AS device, c.ts
+    FROM raw_block_rq_complete AS c
+    WHERE device!(c) IN (SELECT s.device FROM slow AS s)
+    UNION ALL
+    SELECT s.device, b.first_ts
+    FROM slow AS s
+    CROSS JOIN wb_bounds AS b
+    UNION ALL
+    SELECT s.device, b.last_ts
+    FROM slow AS s
+    CROSS JOIN wb_bounds AS b
+  ),
+  gap AS (
+    SELECT
+      d.device,
+      lag(d.ts) OVER (PARTITION BY d.device ORDER BY d.ts) AS from_ts,
+      d.ts AS to_ts
+    FROM done AS d
+  ),
+  silent AS (
+    SELECT
+      g.device,
+      sum(s.bytes) AS bytes,
+      min(max(s.issued_ts, g.from_ts)) AS from_ts,
+      g.to_ts
+    FROM gap AS g
+    CROSS JOIN wb_rule AS v
+    JOIN slow AS s
+      ON s.device = g.device
+      AND s.issued_ts < g.to_ts
+      AND s.until_ts >= g.to_ts
+    WHERE g.to_ts - g.from_ts >= v.little_most_ns
+    GROUP BY g.device, g.to_ts
+  )
+SELECT
+  s.device,
+  max(s.to_ts - s.from_ts) AS silent_ns,
+  s.bytes,
+  s.to_ts = b.last_ts AS is_open,
+  s.from_ts, s.to_ts
+FROM silent AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_rule AS v
+WHERE s.to_ts - s.from_ts >= v.little_most_ns
+GROUP BY s.device;
 
 -- @view     _block_before
 -- @summary  Requests that devices had when the trace began: completions whose

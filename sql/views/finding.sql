@@ -142,14 +142,23 @@ GROUP BY f.event, f.what;
 -- @key      bdi
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT major:minor
--- @column   silent_ns INTEGER of wb_silence
+-- @column   silent_ns INTEGER of wb_block_busy
+-- @column   is_open INTEGER 1: it lasted until the trace ended
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
 -- @materialize
 CREATE VIEW wb_hung AS
-SELECT s.device AS bdi, s.silent_ns, s.is_open, s.from_ts, s.to_ts
-FROM wb_silence AS s
+SELECT
+  s.device AS bdi,
+  s.silent_ns,
+  s.silent_is_open AS is_open,
+  s.silent_from_ts AS from_ts,
+  s.silent_to_ts AS to_ts
+FROM wb_block_busy AS s
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS r ON r.bdi = s.device
 -- A device that wrote nothing else has no rate.
-WHERE s.silent_ns >= v.hung_factor * s.bytes
+WHERE s.silent_ns > 0
+  AND s.silent_ns >= v.hung_factor * s.silent_bytes
     * coalesce(max(r.busy_ns - s.silent_ns, 0) / nullif(r.written_bytes, 0), 0)
   AND s.device IN (SELECT q.device FROM wb_block_request AS q);
