@@ -32,6 +32,20 @@ device!(event) =
 rank_of!(percent, count) =
   (percent * count + 99) / 100;
 
+-- For how long a device, or another resource of wb_busy, had been busy at a
+-- moment: up to the last stretch that had begun. The statement reads wb_busy
+-- itself, too: what a macro reads is not seen.
+busy_until!(moment, kind, bdi) =
+  coalesce(
+    (
+      SELECT b.before_ns + min(moment, b.to_ts) - b.from_ts
+      FROM wb_busy AS b
+      WHERE b.resource = kind AND b.device = bdi AND b.from_ts <= moment
+      ORDER BY b.from_ts DESC
+      LIMIT 1
+    ), 0
+  );
+
 -- A size as people read it, 54.6 MiB, and a rate.
 mib!(bytes) = printf('%.1f MiB', (bytes) / 1048576.0);
 

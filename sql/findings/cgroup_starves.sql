@@ -126,10 +126,10 @@ WITH
           SELECT avg(1.0 * e.thresh / nullif(e.avail, 0))
           FROM raw_wb_domain_dirty_state AS e
         ),
-        0.01 * s.dirty_ratio,
-        CASE WHEN s.dirty_bytes IS NULL THEN 0.2 END
+        0.01 * u.dirty_ratio,
+        CASE WHEN u.dirty_bytes IS NULL THEN 0.2 END
       ) AS share_ratio
-    FROM wb_dirty_setting AS s
+    FROM wb_units AS u
   ),
   sized AS (
     SELECT CAST(m.thresh_bytes / 2 / l.share_ratio AS INTEGER) AS memory_bytes

@@ -103,16 +103,16 @@ SELECT
   p.request_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
-  s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_journal_basis AS j
 CROSS JOIN _sync_asked AS y
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

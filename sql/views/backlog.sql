@@ -2,6 +2,7 @@
 -- What waits in memory for disks: dirty pages of files, and swap.
 
 -- @view     wb_swap
+-- @shared
 -- @summary  Where swap lies, whether pages went there, and whether files are
 --   written to its disks, too.
 -- @grain    one row
@@ -70,6 +71,7 @@ CROSS JOIN (
 ) AS o;
 
 -- @view     wb_disk_backlog
+-- @shared
 -- @summary  What was dirty for each disk at most, how long the disk takes to
 --   write it, and a lower limit with which that were two seconds.
 -- @grain    disk that wrote, and neither swap alone nor only what lies on it,
@@ -94,7 +96,7 @@ CROSS JOIN (
 -- @column   other_bdi TEXT bdi where other disks wrote, too, which a limit for
 --   this one would hold up: then none is proposed
 -- @column   proposed_bytes INTEGER limit: what it writes in two seconds, or
---   least_bytes of wb_dirty_setting; NULL = not lower, no less than what was
+--   least_bytes of wb_units; NULL = not lower, no less than what was
 --   dirty anyway, or nothing tells
 -- @column   worth_bytes INTEGER the same; NULL likewise, and where that is
 --   least_bytes
@@ -129,24 +131,24 @@ WITH
     SELECT
       d.bdi,
       d.is_main OR d.dirty_max_bytes IS NULL AS is_only,
-      max(2 * d.disk_bytes_per_s, coalesce(s.least_bytes, 0)) AS wanted_bytes,
-      2 * d.disk_bytes_per_s < coalesce(s.least_bytes, 0) AS is_floor,
-      s.round_bytes * (
+      max(2 * d.disk_bytes_per_s, coalesce(u.least_bytes, 0)) AS wanted_bytes,
+      2 * d.disk_bytes_per_s < coalesce(u.least_bytes, 0) AS is_floor,
+      u.round_bytes * (
         1 + CAST(
-          max(2 * d.disk_bytes_per_s, coalesce(s.least_bytes, 0))
-            / s.round_bytes AS INTEGER
+          max(2 * d.disk_bytes_per_s, coalesce(u.least_bytes, 0))
+            / u.round_bytes AS INTEGER
         )
       ) AS bytes,
-      s.round_bytes * (
+      u.round_bytes * (
         1 + CAST(
-          max(d.disk_bytes_per_s / 2, coalesce(s.least_bytes, 0) / 4)
-            / s.round_bytes AS INTEGER
+          max(d.disk_bytes_per_s / 2, coalesce(u.least_bytes, 0) / 4)
+            / u.round_bytes AS INTEGER
         )
       ) AS background_bytes,
       d.backlog_bytes,
       -- The files beside the trace may be of another time: the lower one.
       coalesce(
-        min(m.thresh_bytes, s.dirty_bytes), m.thresh_bytes, s.dirty_bytes
+        min(m.thresh_bytes, u.dirty_bytes), m.thresh_bytes, u.dirty_bytes
       ) AS limit_bytes,
       -- Limited by requests: the more is dirty the more of them merge.
       CASE WHEN d.request_bytes < v.small_request_bytes THEN d.request_bytes END
@@ -154,7 +156,7 @@ WITH
     FROM sized AS d
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_dirty_extent AS m
-    CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN wb_units AS u
   ),
   useful AS (
     SELECT

@@ -287,51 +287,11 @@ WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 -- @grain    device; order bdi
 -- @key      bdi
 -- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   ts INTEGER ns, when
 -- @column   before_factor REAL rate before, over that of the whole run
 -- @column   after_factor REAL rate behind, over that of the whole run
 CREATE VIEW _rate_change AS
-SELECT
-  p.bdi, p.ts,
-  p.before_per_ns / p.all_per_ns AS before_factor,
-  p.after_per_ns / p.all_per_ns AS after_factor
-FROM _rate_split AS p
-CROSS JOIN wb_rule AS v
-JOIN _rate_step AS s ON s.bdi = p.bdi
-GROUP BY
-  p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
-  p.all_per_ns, v.nearly_all_ratio
-HAVING total(
-    CASE
-      WHEN s.ts <= p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.before_per_ns > p.after_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.before_ns
-  AND total(
-    CASE
-      WHEN s.ts > p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.after_per_ns > p.before_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.after_ns;
-
--- @view     _rate_split
--- @summary  The moment that parts what a device wrote best, where its rates
---   before and behind are far apart.
--- @grain    device; order bdi
--- @column   bdi TEXT the disk, or what lies on it
--- @column   ts INTEGER ns, when
--- @column   before_ns INTEGER busy until then
--- @column   after_ns INTEGER busy from then on
--- @column   before_per_ns REAL bytes in a busy ns until then
--- @column   after_per_ns REAL bytes in a busy ns from then on
--- @column   all_per_ns REAL bytes in a busy ns of the whole run
--- @materialize
-CREATE VIEW _rate_split AS
 WITH
   summed AS (
     SELECT
@@ -386,26 +346,56 @@ WITH
           r.ts
       ) AS place
     FROM rated AS r
+  ),
+  split AS MATERIALIZED (
+    SELECT
+      b.bdi, b.ts, b.before_ns, b.after_ns, b.before_per_ns, b.after_per_ns,
+      b.all_per_ns
+    FROM best AS b
+    WHERE b.place = 1
+      AND b.before_bytes * b.before_bytes
+        < b.factor * b.after_bytes * b.after_bytes
+      AND b.after_bytes * b.after_bytes
+        < b.factor * b.before_bytes * b.before_bytes
+      AND (
+        (
+          b.before_per_ns >= b.factor * b.after_per_ns
+          AND b.after_each_ns > b.before_each_ns
+        )
+        OR (
+          b.after_per_ns >= b.factor * b.before_per_ns
+          AND b.after_each_ns < b.before_each_ns
+        )
+      )
   )
 SELECT
-  b.bdi, b.ts, b.before_ns, b.after_ns, b.before_per_ns, b.after_per_ns,
-  b.all_per_ns
-FROM best AS b
-WHERE b.place = 1
-  AND b.before_bytes * b.before_bytes
-    < b.factor * b.after_bytes * b.after_bytes
-  AND b.after_bytes * b.after_bytes
-    < b.factor * b.before_bytes * b.before_bytes
-  AND (
-    (
-      b.before_per_ns >= b.factor * b.after_per_ns
-      AND b.after_each_ns > b.before_each_ns
-    )
-    OR (
-      b.after_per_ns >= b.factor * b.before_per_ns
-      AND b.after_each_ns < b.before_each_ns
-    )
-  );
+  p.bdi, p.ts,
+  p.before_per_ns / p.all_per_ns AS before_factor,
+  p.after_per_ns / p.all_per_ns AS after_factor
+FROM split AS p
+CROSS JOIN wb_rule AS v
+JOIN _rate_step AS s ON s.bdi = p.bdi
+GROUP BY
+  p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
+  p.all_per_ns, v.nearly_all_ratio
+HAVING total(
+    CASE
+      WHEN s.ts <= p.ts
+        AND (s.bytes * 1.0 * s.bytes
+          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
+          = (p.before_per_ns > p.after_per_ns)
+        THEN s.busy_ns
+    END
+  ) >= v.nearly_all_ratio * p.before_ns
+  AND total(
+    CASE
+      WHEN s.ts > p.ts
+        AND (s.bytes * 1.0 * s.bytes
+          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
+          = (p.after_per_ns > p.before_per_ns)
+        THEN s.busy_ns
+    END
+  ) >= v.nearly_all_ratio * p.after_ns;
 
 -- @view     _rate_step
 -- @summary  What a device wrote by the end of each second in which it completed
@@ -466,25 +456,16 @@ WITH
     FROM wb_busy AS b
     WHERE b.resource = 'write'
   ),
-  -- Busy time up to the end of the second: that of the last stretch that had
-  -- begun.
-  reached AS (
+  kind AS (
     SELECT
       e.*,
-      coalesce(
-        (
-          SELECT b.before_ns + min(e.ts, b.to_ts) - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource
-              = CASE WHEN w.device IS NULL THEN 'device' ELSE 'write' END
-            AND b.device = e.bdi
-            AND b.from_ts <= e.ts
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      ) AS busy_ns
+      CASE WHEN w.device IS NULL THEN 'device' ELSE 'write' END AS resource
     FROM ended AS e
     LEFT JOIN writing AS w ON w.device = e.bdi
+  ),
+  reached AS (
+    SELECT k.*, busy_until!(k.ts, k.resource, k.bdi) AS busy_ns
+    FROM kind AS k
   ),
   stepped AS (
     SELECT

@@ -90,6 +90,7 @@ LEFT JOIN _pool_rival AS r
 LEFT JOIN _unwritten AS w ON w.bdi = j.bdi;
 
 -- @view     wb_pool_blame
+-- @shared
 -- @summary  How long each throttled task waited for which holder's pages: its
 --   sleeps in the range, each times the holder's share of the pool then.
 -- @grain    task under a name, bdi, cgroup, holder; order task_id, bdi,
@@ -162,6 +163,7 @@ FROM victim AS v
 WHERE v.unknown_ns IS NOT NULL;
 
 -- @view     wb_pool_window
+-- @shared
 -- @summary  Whose dirty pages filled the machine's pool in each window.
 -- @grain    window, holder; order window_index, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages

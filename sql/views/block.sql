@@ -76,11 +76,12 @@ SELECT
   p.sector, p.rwbs, p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
 -- @view     wb_block_busy
+-- @shared
 -- @summary  Stretches of time in which a device had a request, given to the
 --   driver and not completed. A request without an end is left out where events
 --   are lost. One that it had when the trace began counts from there on.
@@ -107,7 +108,7 @@ WITH
     UNION ALL
     SELECT f.device, -1, b.first_ts, f.to_ts
     FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
   ),
   reached AS (
     SELECT
@@ -260,7 +261,7 @@ WITH
       coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
       t.tid, t.device, t.rwbs, t.op, t.sector, t.bytes
     FROM timed AS t
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
     WHERE t.complete_ts IS NOT NULL
       OR (
         t.open_until_ts = b.last_ts
@@ -335,23 +336,28 @@ WITH
   ),
   -- All disks of a device together, and the device itself.
   below AS (
-    SELECT k.bdi, k.own_busy_ns, sum(a.to_ts - a.from_ts) AS busy_ns
-    FROM wb_stack AS k
+    SELECT k.bdi, sum(a.to_ts - a.from_ts) AS busy_ns
+    FROM _stack AS k
     JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
-      AND k.own_busy_ns > 0
-    GROUP BY k.bdi, k.own_busy_ns
+    GROUP BY k.bdi
+  ),
+  own AS (
+    SELECT o.bdi, sum(o.busy_ns) AS busy_ns
+    FROM _stack_own AS o
+    GROUP BY o.bdi
   ),
   slow AS (
-    SELECT b.bdi
-    FROM below AS b
+    SELECT o.bdi
+    FROM own AS o
     CROSS JOIN wb_rule AS v
-    WHERE b.own_busy_ns > v.own_busy_factor * b.busy_ns
+    JOIN below AS b ON b.bdi = o.bdi
+    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
   ),
   above AS (
     -- Which of the journals on a disk its requests are of, they do not tell.
     SELECT a.resource, k.bdi AS device, a.from_ts, a.to_ts
-    FROM wb_stack AS k
+    FROM _stack AS k
     CROSS JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
       OR (a.resource = 'write' AND k.bdi NOT IN (SELECT l.bdi FROM slow AS l))
@@ -362,7 +368,7 @@ WITH
     UNION ALL
     SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
     FROM slow AS l
-    CROSS JOIN wb_bounds AS t
+    CROSS JOIN wb_trace AS t
     JOIN _stack_own AS s ON s.bdi = l.bdi
     WHERE s.to_ts > t.first_ts
   ),
@@ -447,7 +453,7 @@ WITH
     UNION ALL
     SELECT f.device, b.first_ts, f.to_ts, f.bytes
     FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
   ),
   done AS (
     SELECT device!(c) AS device, c.ts
@@ -456,11 +462,11 @@ WITH
     UNION ALL
     SELECT s.device, b.first_ts
     FROM slow AS s
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
     UNION ALL
     SELECT s.device, b.last_ts
     FROM slow AS s
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
   ),
   gap AS (
     SELECT
@@ -491,7 +497,7 @@ SELECT
   s.to_ts = b.last_ts AS is_open,
   s.from_ts, s.to_ts
 FROM silent AS s
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 CROSS JOIN wb_rule AS v
 WHERE s.to_ts - s.from_ts >= v.little_most_ns
 GROUP BY s.device;
@@ -612,7 +618,7 @@ WHERE r.op IN ('write', 'flush')
 UNION ALL
 SELECT s.resource, f.device, b.first_ts, f.to_ts
 FROM _block_before AS f
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
   ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
     SELECT 1 FROM wb_wait_request AS q
@@ -621,12 +627,12 @@ JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
 UNION ALL
 SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
 FROM commit_pair AS c
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
 UNION ALL
 SELECT 'journal', c.device, b.first_ts, c.ts
 FROM commit_pair AS c
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE c.is_end = 1 AND c.prev_is_end IS NULL
 UNION ALL
 SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
@@ -641,12 +647,12 @@ WHERE v.end_ts IS NOT NULL
 UNION ALL
 SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
 FROM kswapd_pair AS k
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE k.is_end = 0
 UNION ALL
 SELECT 'kswapd', 'node', b.first_ts, k.ts
 FROM kswapd_pair AS k
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE k.is_end = 1 AND k.prev_is_end IS NULL;
 
 -- @view     _stack

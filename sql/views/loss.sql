@@ -523,7 +523,7 @@ FROM (
       OR coalesce(a.still_ns >= u.worth_most_ns, 0)
         AND a.device_ratio IS NULL AS is_unwritten
   FROM placed AS a
-  CROSS JOIN wb_dirty_setting AS e
+  CROSS JOIN wb_units AS e
   CROSS JOIN wb_rule AS u
 ) AS p
 CROSS JOIN wb_rule AS v
@@ -742,34 +742,13 @@ SELECT
   c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
   o.holder_bdi, o.holder_cgroup_ino, o.holder_share_ratio, o.has_rival,
   o.rival_cgroup_ino, o.is_written, o.still_ns, o.runs_count,
-  -- Time with requests up to the end and the start of the sleep: that of
-  -- the last stretch that had begun. What compresses pages is not idle.
+  -- Time with requests. What compresses pages is not idle.
   CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
     SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
   ) THEN
     1.0 * (
-      coalesce(
-        (
-          SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts)
-            - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource = 'device'
-            AND b.device = c.bdi
-            AND b.from_ts <= c.sleep_ts + c.slept_ns
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      ) - coalesce(
-        (
-          SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource = 'device'
-            AND b.device = c.bdi
-            AND b.from_ts <= c.sleep_ts
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      )
+      busy_until!(c.sleep_ts + c.slept_ns, 'device', c.bdi)
+      - busy_until!(c.sleep_ts, 'device', c.bdi)
     ) / c.slept_ns
   END AS device_ratio,
   CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s

@@ -550,33 +550,12 @@ WITH
       )
       AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
   ),
-  -- Busy time up to the end and the start of each piece: that of the last
-  -- stretch that had begun.
   covered AS (
     SELECT
       a.wait_id, a.resource,
       sum(
-        coalesce(
-          (
-            SELECT b.before_ns + min(p.to_ts, b.to_ts) - b.from_ts
-            FROM wb_busy AS b
-            WHERE b.resource = a.resource
-              AND b.device = a.device
-              AND b.from_ts <= p.to_ts
-            ORDER BY b.from_ts DESC
-            LIMIT 1
-          ), 0
-        ) - coalesce(
-          (
-            SELECT b.before_ns + min(p.from_ts, b.to_ts) - b.from_ts
-            FROM wb_busy AS b
-            WHERE b.resource = a.resource
-              AND b.device = a.device
-              AND b.from_ts <= p.from_ts
-            ORDER BY b.from_ts DESC
-            LIMIT 1
-          ), 0
-        )
+        busy_until!(p.to_ts, a.resource, a.device)
+        - busy_until!(p.from_ts, a.resource, a.device)
       ) AS busy_ns
     FROM wb_wait_piece AS p
     CROSS JOIN asked AS a ON a.wait_id = p.wait_id
