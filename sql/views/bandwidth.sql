@@ -372,30 +372,25 @@ SELECT
   p.bdi, p.ts,
   p.before_per_ns / p.all_per_ns AS before_factor,
   p.after_per_ns / p.all_per_ns AS after_factor
-FROM split AS p
+FROM (
+  SELECT
+    o.*,
+    s.ts <= o.ts AS is_before,
+    s.busy_ns,
+    (s.bytes * 1.0 * s.bytes
+      >= o.before_per_ns * o.after_per_ns * s.busy_ns * s.busy_ns)
+      = (o.before_per_ns > o.after_per_ns) AS is_as_before
+  FROM split AS o
+  JOIN _rate_step AS s ON s.bdi = o.bdi
+) AS p
 CROSS JOIN wb_rule AS v
-JOIN _rate_step AS s ON s.bdi = p.bdi
 GROUP BY
   p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
   p.all_per_ns, v.nearly_all_ratio
-HAVING total(
-    CASE
-      WHEN s.ts <= p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.before_per_ns > p.after_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.before_ns
-  AND total(
-    CASE
-      WHEN s.ts > p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.after_per_ns > p.before_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.after_ns;
+HAVING total(CASE WHEN p.is_before AND p.is_as_before THEN p.busy_ns END)
+    >= v.nearly_all_ratio * p.before_ns
+  AND total(CASE WHEN NOT p.is_before AND NOT p.is_as_before THEN p.busy_ns END)
+    >= v.nearly_all_ratio * p.after_ns;
 
 -- @view     _rate_step
 -- @summary  What a device wrote by the end of each second in which it completed

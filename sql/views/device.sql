@@ -20,9 +20,9 @@ WITH
     SELECT n.line, n.bdi, n.device, n.mount
     FROM raw_bdi_mount AS n
     UNION ALL
-    SELECT m.line, m.device, m.source, m.mount
-    FROM _mount AS m
-    WHERE NOT EXISTS (SELECT 1 FROM raw_bdi_mount)
+    SELECT m.line, m.device, substr(m.source, 6), m.mount
+    FROM raw_mount AS m
+    WHERE m.source GLOB '/dev/*' AND NOT EXISTS (SELECT 1 FROM raw_bdi_mount)
   ),
   -- sda of sda1, nvme0n1 of nvme0n1p1; exports of NFS (0:45) are no partitions.
   halved AS (
@@ -54,11 +54,11 @@ WITH
     FROM cut AS c
     WINDOW bdi AS (PARTITION BY c.bdi)
   ),
-  partition AS (
-    SELECT m.device AS partition, min(p.bdi) AS bdi
-    FROM _mount AS m
+  parts AS (
+    SELECT m.device, min(p.bdi) AS bdi
+    FROM raw_mount AS m
     JOIN raw_bdi_mount AS p ON p.mount = m.mount AND p.bdi GLOB '[1-9]*:*'
-    WHERE m.device GLOB '[1-9]*:[0-9]*'
+    WHERE m.source GLOB '/dev/*' AND m.device GLOB '[1-9]*:[0-9]*'
     GROUP BY m.device
     -- Where several lie on one place, nothing tells which is which.
     HAVING min(p.bdi) = max(p.bdi) AND min(p.bdi) <> m.device
@@ -71,23 +71,8 @@ SELECT
   n.partitions
 FROM ranked AS r
 LEFT JOIN (
-  SELECT p.bdi, ' ' || group_concat(p.partition, ' ') || ' ' AS partitions
-  FROM partition AS p
+  SELECT p.bdi, ' ' || group_concat(p.device, ' ') || ' ' AS partitions
+  FROM parts AS p
   GROUP BY p.bdi
 ) AS n ON n.bdi = r.bdi
 WHERE r.place = 1;
-
--- @view     _mount
--- @summary  What was mounted on block devices.
--- @grain    line of the file mounts; order line
--- @column   line INTEGER of the file
--- @column   source TEXT its name below /dev
--- @column   options TEXT of the file system
--- @source   man 5 proc: mountinfo
-CREATE VIEW _mount AS
-SELECT
-  m.line, m.device, m.mount, m.type,
-  substr(m.source, 6) AS source,
-  m.options
-FROM raw_mount AS m
-WHERE m.source GLOB '/dev/*';
