@@ -76,7 +76,7 @@ SELECT
   h.bdi AS holder_bdi,
   h.cgroup_ino AS holder_cgroup_ino,
   h.held_bytes AS holder_bytes,
-  CASE WHEN j.own_bytes / j.pool_bytes IS NOT NULL
+  CASE WHEN j.pool_bytes IS NOT NULL
     THEN coalesce(h.held_bytes / j.too_much / j.pool_bytes, 0.0)
   END AS holder_share_ratio,
   r.bdi IS NOT NULL AS has_rival,
