@@ -32,6 +32,20 @@ device!(event) =
 rank_of!(percent, count) =
   (percent * count + 99) / 100;
 
+-- For how long a device, or another resource of wb_busy, had been busy at a
+-- moment: up to the last stretch that had begun. The statement reads wb_busy
+-- itself, too: what a macro reads is not seen.
+busy_until!(moment, kind, bdi) =
+  coalesce(
+    (
+      SELECT b.before_ns + min(moment, b.to_ts) - b.from_ts
+      FROM wb_busy AS b
+      WHERE b.resource = kind AND b.device = bdi AND b.from_ts <= moment
+      ORDER BY b.from_ts DESC
+      LIMIT 1
+    ), 0
+  );
+
 -- A size as people read it, 54.6 MiB, and a rate.
 mib!(bytes) = printf('%.1f MiB', (bytes) / 1048576.0);
 
@@ -108,24 +122,12 @@ left_state!(switch, bits) =
   END;
 
 -- A device stopped: it is silent for far longer than its rate makes of what it
--- has; silence is wb_silence, rate wb_disk_rate. One that wrote nothing else
+-- has; silence is wb_block_busy, rate wb_disk_rate. One that wrote nothing else
 -- has no rate.
 is_hung!(silence, rule, rate) =
-  silence.silent_ns >= rule.hung_factor * silence.bytes
+  silence.silent_ns > 0
+  AND silence.silent_ns >= rule.hung_factor * silence.silent_bytes
     * coalesce(
       max(rate.busy_ns - silence.silent_ns, 0) / nullif(rate.written_bytes, 0),
       0
     );
-
--- How long a resource (of wb_busy, which the statement reads besides) was busy
--- up to a time: by the last stretch that had begun.
-busy_until!(kind, device, time) =
-  coalesce(
-    (
-      SELECT y.before_ns + min(time, y.to_ts) - y.from_ts
-      FROM wb_busy AS y
-      WHERE y.resource = kind AND y.device = device AND y.from_ts <= time
-      ORDER BY y.from_ts DESC
-      LIMIT 1
-    ), 0
-  );

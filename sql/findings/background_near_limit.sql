@@ -44,13 +44,12 @@ SELECT
     AS INTEGER
   ) AS gap_ns,
   m.thresh_bytes / 4 AS background_bytes,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent
 FROM held AS h
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
-CROSS JOIN wb_dirty_setting AS s
 JOIN wb_disk_rate AS d ON d.bdi = h.bdi
 WHERE h.dur >= v.loss_least_ns
   -- A half of the limit is what the kernel takes by itself.

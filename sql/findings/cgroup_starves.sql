@@ -88,7 +88,8 @@ WITH
           sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
         ) AS holder_share_ratio,
       total(CASE WHEN s.holder_bdi IS NOT NULL THEN s.dur END)
-        >= v.most_ratio * sum(s.dur) AS is_known
+        >= v.most_ratio * sum(s.dur) AS is_known,
+      max(s.rival_cgroup_ino) AS rival_cgroup_ino
     FROM starved AS s
     CROSS JOIN wb_rule AS v
     GROUP BY s.bdi, s.cgroup_ino
@@ -125,10 +126,10 @@ WITH
           SELECT avg(1.0 * e.thresh / nullif(e.avail, 0))
           FROM raw_wb_domain_dirty_state AS e
         ),
-        0.01 * s.dirty_ratio,
-        CASE WHEN s.dirty_bytes IS NULL THEN 0.2 END
+        0.01 * u.dirty_ratio,
+        CASE WHEN u.dirty_bytes IS NULL THEN 0.2 END
       ) AS share_ratio
-    FROM wb_dirty_setting AS s
+    FROM wb_units AS u
   ),
   sized AS (
     SELECT CAST(m.thresh_bytes / 2 / l.share_ratio AS INTEGER) AS memory_bytes
@@ -141,20 +142,18 @@ WITH
       c.cgroup_ino,
       max(0, max(c.memory_bytes - c.file_bytes)) AS other_bytes,
       min(c.memory_high_bytes) AS high_bytes
-    FROM wb_cgroup_sample AS c
-    WHERE c.memory_bytes IS NOT NULL
+    FROM wb_usage AS c
+    WHERE c.source = 'cgroup' AND c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
   ),
   other AS (
     SELECT
       s.bdi, s.cgroup_ino, s.is_known,
-      CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE r.rival_cgroup_ino END
+      CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE s.rival_cgroup_ino END
         AS other_cgroup_ino
     FROM share AS s
     LEFT JOIN holder AS h
       ON h.bdi = s.bdi AND h.cgroup_ino IS s.cgroup_ino AND h.place = 1
-    LEFT JOIN wb_pool_rival AS r
-      ON r.bdi = s.bdi AND r.cgroup_ino = coalesce(s.cgroup_ino, 1)
   )
 SELECT
   t.cost_task_ns,

@@ -26,14 +26,14 @@ SELECT
     AS severity,
   h.device AS bdi,
   h.silent_ns,
-  CASE WHEN h.is_open THEN 'the trace ended' END AS end,
-  h.from_ts AS first_ts,
-  h.to_ts AS last_ts
-FROM wb_silence AS h
+  CASE WHEN h.silent_is_open THEN 'the trace ended' END AS end,
+  h.silent_from_ts AS first_ts,
+  h.silent_to_ts AS last_ts
+FROM wb_block_busy AS h
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device
 WHERE is_hung!(h, v, r)
   AND h.device IN (SELECT q.device FROM wb_block_request AS q)
-  AND h.to_ts > b.start_ts AND h.from_ts < b.end_ts
+  AND h.silent_to_ts > b.start_ts AND h.silent_from_ts < b.end_ts
 ORDER BY h.silent_ns DESC, h.device;

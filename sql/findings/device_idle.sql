@@ -59,12 +59,12 @@ LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN (
   SELECT DISTINCT k.bdi
   FROM wb_stack AS k
-  WHERE k.bdi NOT IN (SELECT o.bdi FROM wb_stack_own AS o)
+  WHERE k.own_busy_ns IS NULL
 ) AS n ON n.bdi = t.bdi
 LEFT JOIN (
   SELECT DISTINCT s.bdi
-  FROM wb_stack_own AS s
-  WHERE s.bdi GLOB '[0-9]*:[0-9]*'
+  FROM wb_stack AS s
+  WHERE s.own_busy_ns > 0 AND s.bdi GLOB '[0-9]*:[0-9]*'
 ) AS o ON o.bdi = t.bdi
 WHERE t.finding = 'device_idle'
   AND t.cost_task_ns >= v.loss_least_ns

@@ -57,13 +57,13 @@ WITH
   -- Ten times the default helps kswapd; 3 % of a zone is much to keep free.
   scale AS (
     SELECT
-      s.watermark_scale_factor,
+      u.watermark_scale_factor,
       k.version < 4006 AS is_old,
-      coalesce(s.watermark_scale_factor >= v.most_scale_factor, 0) AS is_high,
-      min(v.most_scale_factor, 10 * coalesce(s.watermark_scale_factor, 10))
+      coalesce(u.watermark_scale_factor >= v.most_scale_factor, 0) AS is_high,
+      min(v.most_scale_factor, 10 * coalesce(u.watermark_scale_factor, 10))
         AS factor,
       k.release
-    FROM wb_dirty_setting AS s
+    FROM wb_units AS u
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_kernel AS k
   ),

@@ -105,17 +105,17 @@ SELECT
   p.request_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
-  s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN _sync_asked AS y
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
-LEFT JOIN wb_data_journal AS x ON x.bdi = t.bdi
+LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
@@ -147,3 +147,22 @@ WHERE r.event IN (
   'syscalls:sys_enter_sync', 'syscalls:sys_enter_syncfs',
   'syscalls:sys_enter_msync', 'ext4:ext4_sync_file_enter'
 );
+
+-- @view     _data_journal
+-- @summary  Where all journals get the data of files, too: each ext3 and ext4
+--   on the device is mounted with data=journal. Set in the file system itself
+--   (tune2fs -o journal_data) or of single files (chattr +j) it is not seen.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @column   bdi TEXT major:minor, as other events name it
+-- @source   Documentation/admin-guide/ext4.rst; fs/ext4/super.c
+--   ext4_show_options()
+-- @materialize
+CREATE VIEW _data_journal AS
+SELECT coalesce(n.bdi, m.device) AS bdi
+FROM raw_mount AS m
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || m.device || ' ') > 0
+WHERE m.source GLOB '/dev/*' AND m.type GLOB 'ext[34]'
+GROUP BY 1
+HAVING min(',' || m.options || ',' GLOB '*,data=journal,*');

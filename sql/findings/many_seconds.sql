@@ -114,21 +114,21 @@ SELECT
   w.reached_ratio, w.proposed_bytes, w.worth_bytes, w.floor_bytes,
   w.background_bytes, w.other_bdi,
   CASE WHEN w.request_bytes > 0 THEN w.bdi END AS iops_bdi,
-  w.request_bytes, s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  w.request_bytes, u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
 WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.
   AND w.bdi NOT IN (
     SELECT h.device
-    FROM wb_silence AS h
+    FROM wb_block_busy AS h
     CROSS JOIN wb_rule AS o
     LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device
     WHERE is_hung!(h, o, r)

@@ -41,6 +41,7 @@ WITH
     SELECT
       l.bdi,
       sum(l.dur) AS dur,
+      max(l.runs_count) AS runs_count,
       max(CASE l.finding WHEN 'no_writeback' THEN l.nr_writeback END)
         AS nr_writeback,
       max(l.finding IS 'no_writeback' AND l.cause = 'strictlimit') AS is_strict
@@ -59,9 +60,9 @@ SELECT
       THEN 'no page was under writeback and the disk had no request'
     WHEN h.nr_writeback > 0
       THEN 'pages were under writeback, and nr_written stood still'
-    WHEN o.runs_count IS NULL
+    WHEN h.runs_count IS NULL
       THEN 'no page was under writeback, and nr_written stood still'
-    ELSE 'its flushers began and ended ' || o.runs_count
+    ELSE 'its flushers began and ended ' || h.runs_count
       || ' times without a page'
   END AS proof,
   CASE WHEN h.nr_writeback > 0 THEN t.bdi END AS away_bdi,
@@ -72,7 +73,6 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_kernel AS k
 JOIN held AS h ON h.bdi = t.bdi
-LEFT JOIN wb_unwritten AS o ON o.bdi = t.bdi
 WHERE t.finding = 'no_writeback'
   AND t.cost_task_ns >= v.loss_least_ns
   AND t.cost_task_ns >= v.most_ratio * h.dur

@@ -215,9 +215,9 @@ SELECT
   s.device || ' had a request for seconds and completed nothing meanwhile'
     AS what,
   max(s.silent_ns) AS dur
-FROM wb_silence AS s
+FROM wb_block_busy AS s
 CROSS JOIN wb_bounds AS b
-WHERE s.to_ts > b.start_ts AND s.from_ts < b.end_ts
+WHERE s.silent_to_ts > b.start_ts AND s.silent_from_ts < b.end_ts
 GROUP BY b.start_ts
 UNION ALL
 SELECT
@@ -284,11 +284,12 @@ WITH
   ),
   pressed AS (
     SELECT
-      p.resource,
+      p.object AS resource,
       sum(p.some_ns) AS some_ns,
       1.0 * sum(p.some_ns) / sum(p.dur_ns) AS ratio
-    FROM wb_pressure_sample AS p
-    GROUP BY p.resource
+    FROM wb_usage AS p
+    WHERE p.source = 'psi'
+    GROUP BY p.object
   ),
   pressure AS (
     SELECT
@@ -304,10 +305,11 @@ WITH
     SELECT d.device, max(d.ratio) AS ratio
     FROM (
       SELECT
-        coalesce(s.device, s.disk) AS device,
+        coalesce(s.device, s.object) AS device,
         1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
-      FROM wb_block_sample AS s
-      GROUP BY s.disk
+      FROM wb_usage AS s
+      WHERE s.source = 'block'
+      GROUP BY s.object
     ) AS d
     CROSS JOIN wb_rule AS v
     WHERE d.ratio >= v.busy_ratio

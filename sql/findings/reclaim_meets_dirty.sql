@@ -52,8 +52,8 @@ WITH
       -- While memory is full of what cannot be dirty (anonymous pages, tmpfs)
       -- the threshold is nearly 0: the highest is the one that was set, and
       -- where most of the time was so, none is proposed.
-      s.round_bytes * (1 + m.limit_max_bytes / 4 / s.round_bytes) AS bytes
-    FROM wb_dirty_setting AS s
+      u.round_bytes * (1 + m.limit_max_bytes / 4 / u.round_bytes) AS bytes
+    FROM wb_units AS u
     CROSS JOIN wb_dirty_extent AS m
   )
 SELECT
@@ -93,14 +93,14 @@ SELECT
   END AS expected,
   p.bytes AS proposed_bytes,
   p.bytes / 2 AS background_bytes,
-  s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN reclaim_run AS r
 CROSS JOIN (

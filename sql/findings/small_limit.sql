@@ -49,22 +49,22 @@
 -- @source    mm/page-writeback.c MAX_PAUSE
 WITH
   wanted AS (
-    SELECT d.bdi, s.round_bytes
-        * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)) AS bytes
+    SELECT d.bdi, u.round_bytes
+        * (1 + CAST(d.disk_bytes_per_s / u.round_bytes AS INTEGER)) AS bytes
     FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN wb_units AS u
   ),
   -- A disk that was seen in bursts only may look faster than it is.
   proposed AS (
     SELECT
       w.bdi,
-      min(w.bytes, coalesce(s.most_bytes, w.bytes)) AS bytes,
-      w.bytes > s.most_bytes AS is_most,
-      min(w.bytes, coalesce(s.most_bytes, w.bytes))
-        > max(coalesce(m.thresh_bytes, 0), coalesce(s.dirty_bytes, 0))
+      min(w.bytes, coalesce(u.most_bytes, w.bytes)) AS bytes,
+      w.bytes > u.most_bytes AS is_most,
+      min(w.bytes, coalesce(u.most_bytes, w.bytes))
+        > max(coalesce(m.thresh_bytes, 0), coalesce(u.dirty_bytes, 0))
         AS is_more
     FROM wanted AS w
-    CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_dirty_extent AS m
   )
 SELECT
@@ -85,15 +85,14 @@ SELECT
     AS expected,
   CASE WHEN p.is_more THEN p.bytes END AS proposed_bytes,
   CASE WHEN p.is_more THEN p.bytes / 2 END AS background_bytes,
-  s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-CROSS JOIN wb_dirty_setting AS s
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 JOIN proposed AS p ON p.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m

@@ -211,30 +211,30 @@ WITH
       min(c.memory_high_bytes) AS high_bytes,
       min(c.memory_max_bytes) AS max_bytes,
       max(c.memory_bytes - c.file_bytes) AS other_bytes
-    FROM wb_cgroup_sample AS c
-    WHERE c.memory_bytes IS NOT NULL
+    FROM wb_usage AS c
+    WHERE c.source = 'cgroup' AND c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
   )
 SELECT
   t.cost_task_ns, t.longest_ns, t.call_part_ns, t.tasks, t.bdi, t.cgroup_ino,
   t.first_ts, t.last_ts,
   h.dur >= v.loss_least_ns AS is_throttled,
-  coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
+  coalesce(f.free_ratio, 0.005 * (u.dirty_ratio + u.dirty_background_ratio))
     AS share_ratio,
   CASE WHEN b.is_bound = 0 AND h.dur >= v.loss_least_ns THEN
-    s.round_bytes
+    u.round_bytes
     * (
       1 + CAST(
         (
           b.bytes / coalesce(
-            f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
+            f.free_ratio, 0.005 * (u.dirty_ratio + u.dirty_background_ratio)
           ) + coalesce(max(k.other_bytes, 0), 0)
-        ) / s.round_bytes AS INTEGER
+        ) / u.round_bytes AS INTEGER
       )
     )
   END AS roomy_bytes,
   k.other_bytes IS NOT NULL AS is_whole,
-  s.memory_bytes, k.high_bytes, k.max_bytes,
+  u.memory_bytes, k.high_bytes, k.max_bytes,
   CASE
     WHEN k.cgroup_ino IS NULL
       THEN 'memory.high or memory.max, if one is set: that was not recorded'
@@ -250,7 +250,7 @@ SELECT
   b.bytes AS burst_bytes
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
 LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino

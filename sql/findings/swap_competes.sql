@@ -46,18 +46,14 @@ SELECT
     ELSE 'warning'
   END AS severity,
   CASE
-    WHEN s.is_shared = 1 OR EXISTS (SELECT 1 FROM wb_swap_device)
-      THEN 'measured'
+    WHEN s.is_shared = 1 OR s.is_told = 1 THEN 'measured'
     ELSE 'inferred'
   END AS confidence,
   t.tasks,
-  coalesce(
-    (SELECT min(w.bdi) FROM wb_swap_device AS w),
-    (SELECT min(o.bdi) FROM wb_swap_only AS o HAVING count(*) = 1)
-  ) AS swap_bdi,
+  coalesce(s.area_bdi, s.only_bdi) AS swap_bdi,
   CASE
     WHEN s.is_shared = 1 THEN 'the disk that the files are written to'
-    WHEN EXISTS (SELECT 1 FROM wb_swap_only) THEN 'a disk of its own'
+    WHEN s.only_count > 0 THEN 'a disk of its own'
     ELSE 'its device'
   END AS place,
   CASE s.is_shared WHEN 1 THEN 'another' ELSE 'a faster' END AS better,
@@ -66,6 +62,6 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN reclaim_run AS d
-CROSS JOIN wb_swap_state AS s
+CROSS JOIN wb_swap AS s
 WHERE t.finding = 'swap_competes' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

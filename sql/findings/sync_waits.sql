@@ -123,14 +123,14 @@ SELECT
   a.untold_bytes, a.other_bdi,
   CASE WHEN a.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
-  s.dirty_bytes,
-  s.dirty_ratio AS dirty_percent,
-  s.dirty_background_bytes,
-  s.dirty_background_ratio AS background_percent,
+  u.dirty_bytes,
+  u.dirty_ratio AS dirty_percent,
+  u.dirty_background_bytes,
+  u.dirty_background_ratio AS background_percent,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
 -- No limit is to blame where the disk had nothing to do.
 LEFT JOIN wb_disk_backlog AS a

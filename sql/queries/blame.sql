@@ -48,7 +48,7 @@ WITH
         / nullif(
           sum(CASE WHEN c.is_innocent IS NOT NULL THEN c.slept_ns END), 0
         ) AS innocent_ratio
-    FROM wb_pool_own AS c
+    FROM wb_pool AS c
     CROSS JOIN wb_bounds AS b
     WHERE c.pool_bytes IS NOT NULL AND in_time!(c.ts, b)
     GROUP BY c.task_id, c.bdi, c.cgroup_ino
@@ -189,7 +189,7 @@ WITH RECURSIVE
       s.task_id, s.bdi, s.cgroup_ino,
       CAST((s.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
       sum(s.slept_ns) AS slept_ns
-    FROM wb_pool_own AS s
+    FROM wb_pool AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS q
     WHERE s.pool_bytes IS NOT NULL

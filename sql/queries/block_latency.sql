@@ -55,7 +55,10 @@ WITH
     WHERE in_time!(r.issued_ts, b)
       AND (
         p.bdi IS NULL
-        OR r.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR r.device = p.bdi
+        OR r.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   ),
   ranked AS (
@@ -144,5 +147,9 @@ FROM summed AS s
 LEFT JOIN deepest AS d ON d.device = s.device AND d.op = s.op
 LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
 LEFT JOIN busy AS y ON y.device = s.device
-LEFT JOIN wb_silence AS e ON e.device = s.device
+LEFT JOIN (
+  SELECT y.device, max(y.silent_ns) AS silent_ns
+  FROM wb_block_busy AS y
+  GROUP BY y.device
+) AS e ON e.device = s.device
 ORDER BY s.device, s.op;

@@ -37,7 +37,10 @@ WITH
       AND in_time!(r.issued_ts, b)
       AND (
         p.bdi IS NULL
-        OR r.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR r.device = p.bdi
+        OR r.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   ),
   -- The place of the highest bit, found by halves: SQLite has no logarithm.

@@ -28,17 +28,22 @@ WITH
     SELECT
       window_start!(s.ts, b, p) AS window_start_ns,
       s.*
-    FROM wb_block_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE in_range!(s.ts, p)
+    WHERE s.source = 'block'
+      AND in_range!(s.ts, p)
       AND (
         p.bdi IS NULL
-        OR s.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR s.device = p.bdi
+        OR s.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   )
 SELECT
-  s.window_start_ns, s.disk,
+  s.window_start_ns,
+  s.object AS disk,
   max(s.device) AS device,
   sum(s.reads_count) AS reads_count,
   sum(s.writes_count) AS writes_count,
@@ -52,5 +57,5 @@ SELECT
     / nullif(sum(s.reads_count + s.writes_count), 0) AS mean_request_bytes
 FROM placed AS s
 CROSS JOIN wb_units AS u
-GROUP BY s.window_start_ns, s.disk
-ORDER BY s.window_start_ns, s.disk;
+GROUP BY s.window_start_ns, s.object
+ORDER BY s.window_start_ns, s.object;

@@ -31,15 +31,16 @@ WITH
     SELECT
       window_start!(s.ts, b, p) AS window_start_ns,
       s.*
-    FROM wb_cgroup_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE in_range!(s.ts, p)
+    WHERE s.source = 'cgroup'
+      AND in_range!(s.ts, p)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
   s.window_start_ns, s.cgroup_ino,
-  max(s.path) AS path,
+  max(s.object) AS path,
   avg(s.dirty_bytes) AS dirty_bytes,
   avg(s.writeback_bytes) AS writeback_bytes,
   avg(s.memory_bytes) AS memory_bytes,
@@ -47,8 +48,8 @@ SELECT
   sum(s.max_events_count) AS max_events_count,
   1.0 * sum(s.written_bytes) * max(u.second_ns) / sum(s.dur_ns)
     AS written_bytes_per_s,
-  min(1.0, 1.0 * sum(s.io_some_ns) / sum(s.dur_ns)) AS io_some_ratio,
-  min(1.0, 1.0 * sum(s.io_full_ns) / sum(s.dur_ns)) AS io_full_ratio,
+  min(1.0, 1.0 * sum(s.some_ns) / sum(s.dur_ns)) AS io_some_ratio,
+  min(1.0, 1.0 * sum(s.full_ns) / sum(s.dur_ns)) AS io_full_ratio,
   min(1.0, 1.0 * sum(s.memory_full_ns) / sum(s.dur_ns)) AS memory_full_ratio
 FROM placed AS s
 CROSS JOIN wb_units AS u

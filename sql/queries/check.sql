@@ -245,18 +245,16 @@ WITH
       (SELECT max(g.seq) FROM raw_global_dirty_state AS g) AS last_seq
   )
 SELECT
-  'nr_dirtied' AS what,
-  f.nr_dirtied AS first_value,
-  l.nr_dirtied AS last_value,
+  k.what,
+  CASE k.what WHEN 'nr_dirtied' THEN f.nr_dirtied ELSE f.nr_written END
+    AS first_value,
+  CASE k.what WHEN 'nr_dirtied' THEN l.nr_dirtied ELSE l.nr_written END
+    AS last_value,
   l.nr_writeback AS open_count
 FROM ends AS e
 JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
 JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
-UNION ALL
-SELECT 'nr_written', f.nr_written, l.nr_written, l.nr_writeback
-FROM ends AS e
-JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
-JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
+CROSS JOIN (SELECT 'nr_dirtied' AS what UNION ALL SELECT 'nr_written') AS k;
 
 -- @view     _check_counter
 -- @summary  What events count beside what counters gained that were read before
@@ -311,19 +309,17 @@ WITH
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
   lagging AS (
-    SELECT v.counter_lag_pages
+    SELECT
+      v.counter_lag_pages
         * coalesce(
           (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
-        ) AS pages
-    FROM wb_rule AS v
-  ),
-  kind AS (
-    SELECT
+        ) AS pages,
       EXISTS (
         SELECT 1
         FROM raw_meta AS m
         WHERE m.key = 'format' AND m.value = 'perfetto'
       ) AS is_within
+    FROM wb_rule AS v
   ),
   joined AS (
     SELECT
@@ -342,7 +338,7 @@ WITH
         ELSE r.few_calls_count
       END AS slack,
       CASE
-        WHEN f.is_within = 0
+        WHEN l.is_within = 0
           AND (
             s.first_value < v.before_value - l.pages
             OR s.last_value > v.after_value + l.pages
@@ -350,7 +346,7 @@ WITH
           THEN 1
         ELSE 0
       END AS is_outside,
-      f.is_within,
+      l.is_within,
       s.what IS NOT NULL AS is_state,
       EXISTS (
         SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
@@ -361,7 +357,6 @@ WITH
       a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
     FROM asked AS a
     CROSS JOIN lagging AS l
-    CROSS JOIN kind AS f
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_kernel AS k
@@ -405,26 +400,21 @@ FROM joined AS j;
 --   __folio_end_writeback()
 CREATE VIEW _check_bytes AS
 WITH
-  gained AS (
+  state AS (
     SELECT
       max(
         CASE s.what WHEN 'nr_dirtied' THEN s.last_value - s.first_value END
-      ) * u.page_bytes AS dirtied,
+          * u.page_bytes
+      ) AS dirtied,
       max(
         CASE s.what WHEN 'nr_written' THEN s.last_value - s.first_value END
-      ) * u.page_bytes AS written
+          * u.page_bytes
+      ) AS written
     FROM _check_state AS s
     CROSS JOIN wb_units AS u
-    WHERE EXISTS (
-      SELECT 1
-      FROM _check_recorded AS r
-      WHERE r.event = 'writeback:global_dirty_state'
+    WHERE 'writeback:global_dirty_state' IN (
+      SELECT r.event FROM _check_recorded AS r
     )
-    GROUP BY u.page_bytes
-  ),
-  state AS (
-    SELECT max(g.dirtied) AS dirtied, max(g.written) AS written
-    FROM gained AS g
   ),
   fio_job AS (
     SELECT
@@ -473,8 +463,7 @@ WITH
     SELECT
       13, 'ls-files', 'dirtied bytes', s.dirtied,
       (SELECT sum(f.bytes) FROM raw_listed_file AS f), 0,
-      CASE
-        WHEN NOT EXISTS (SELECT 1 FROM raw_listed_file) THEN 'no ls-files'
+      CASE WHEN NOT EXISTS (SELECT 1 FROM raw_listed_file) THEN 'no ls-files'
       END,
       'files of before the run, deleted or written twice, or other writers',
       'each page of a new file is dirtied once'
@@ -484,10 +473,8 @@ WITH
       14, 'system calls', 'dirtied bytes', s.dirtied,
       (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
       CASE
-        WHEN NOT EXISTS (
-          SELECT 1
-          FROM _check_recorded AS r
-          WHERE r.event = 'syscalls:sys_exit_write'
+        WHEN 'syscalls:sys_exit_write' NOT IN (
+          SELECT r.event FROM _check_recorded AS r
         )
           THEN 'the trace has not all of sys_exit_write'
       END,
@@ -498,12 +485,14 @@ WITH
     UNION ALL
     SELECT
       15, 'block events', 'written bytes', s.written,
-      (SELECT sum(d.bytes) FROM wb_block_done AS d WHERE d.op = 'write'), 1,
+      (
+        SELECT sum(c.nr_sector)
+        FROM raw_block_rq_complete AS c
+        WHERE c.op = 'write'
+      ) * u.sector_bytes, 1,
       CASE
-        WHEN NOT EXISTS (
-          SELECT 1
-          FROM _check_recorded AS r
-          WHERE r.event = 'block:block_rq_complete'
+        WHEN 'block:block_rq_complete' NOT IN (
+          SELECT r.event FROM _check_recorded AS r
         )
           THEN 'the trace has not all of block_rq_complete'
       END,
@@ -514,6 +503,7 @@ WITH
       END,
       'pages whose writeback ended are on a device; journals come on top'
     FROM state AS s
+    CROSS JOIN wb_units AS u
   )
 SELECT
   s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
@@ -670,27 +660,54 @@ CROSS JOIN damage AS d;
 --   of zram, pmem, device mapper and md are none.
 -- @grain    disk; order disk
 -- @optional block:block_rq_complete
+-- @column   disk TEXT its name, such as vda
 -- @column   written_bytes INTEGER by its counters
 -- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
 --   devices
 CREATE VIEW _check_disk AS
 WITH
+  told AS (
+    SELECT
+      s.object AS disk,
+      max(CASE s.name WHEN 'dev_major' THEN s.value END) || ':'
+        || max(CASE s.name WHEN 'dev_minor' THEN s.value END) AS device,
+      max(CASE s.name || s.sample WHEN 'write_sectorsafter' THEN s.value END)
+        - max(CASE s.name || s.sample WHEN 'write_sectorsbefore' THEN s.value
+        END) AS sectors
+    FROM raw_sample AS s
+    WHERE s.source = 'block'
+      AND s.name IN ('dev_major', 'dev_minor', 'write_sectors')
+    GROUP BY s.object
+  ),
+  gained AS (
+    SELECT
+      t.disk, t.device,
+      (((t.sectors + u.long_half) & u.long_mask) - u.long_half)
+        * u.sector_bytes AS written_bytes
+    FROM told AS t
+    CROSS JOIN wb_units AS u
+  ),
   done AS (
     SELECT
-      d.device,
-      sum(CASE d.op WHEN 'write' THEN d.bytes ELSE 0 END) AS bytes
-    FROM wb_block_done AS d
-    WHERE d.device IN (SELECT g.device FROM wb_disk_gained AS g)
-    GROUP BY d.device
+      device!(c) AS device,
+      sum(CASE c.op WHEN 'write' THEN c.nr_sector ELSE 0 END) * u.sector_bytes
+        AS bytes
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
+    WHERE device!(c) IN (SELECT g.device FROM gained AS g)
+    GROUP BY 1
   )
 SELECT g.disk, g.written_bytes, d.bytes AS done_bytes
-FROM wb_disk_gained AS g
+FROM gained AS g
 LEFT JOIN done AS d ON d.device = g.device
-WHERE d.device IS NOT NULL
-  OR (
-    g.device IS NULL
-    AND g.disk NOT GLOB 'dm-*'
-    AND g.disk NOT GLOB 'md[0-9]*'
+WHERE g.written_bytes >= 0
+  AND (
+    d.device IS NOT NULL
+    OR (
+      g.device IS NULL
+      AND g.disk NOT GLOB 'dm-*'
+      AND g.disk NOT GLOB 'md[0-9]*'
+    )
   );
 
 -- @view     _check_value
@@ -703,9 +720,10 @@ WHERE d.device IS NOT NULL
 CREATE VIEW _check_value AS
 WITH
   completed AS (
-    SELECT coalesce(sum(d.bytes), 0) AS bytes
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
+    SELECT coalesce(sum(c.nr_sector * u.sector_bytes), 0) AS bytes
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
+    WHERE c.op = 'write'
   ),
   -- What zswap wrote out later is in pswpout once more.
   swapped AS (

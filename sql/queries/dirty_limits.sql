@@ -26,10 +26,10 @@
 -- @source   mm/page-writeback.c domain_dirty_limits()
 SELECT
   e.thresh_bytes, e.bg_thresh_bytes, e.limit_max_bytes, e.dirty_max_bytes,
-  s.dirty_bytes AS vm_dirty_bytes,
-  s.dirty_ratio AS vm_dirty_percent,
-  s.dirty_background_bytes AS vm_dirty_background_bytes,
-  s.dirty_background_ratio AS vm_dirty_background_percent
+  u.dirty_bytes AS vm_dirty_bytes,
+  u.dirty_ratio AS vm_dirty_percent,
+  u.dirty_background_bytes AS vm_dirty_background_bytes,
+  u.dirty_background_ratio AS vm_dirty_background_percent
 FROM wb_dirty_extent AS e
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_units AS u
 ORDER BY e.thresh_bytes;

@@ -27,17 +27,19 @@ WITH
     SELECT
       window_start!(s.ts, b, p) AS window_start_ns,
       s.*
-    FROM wb_pressure_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE in_range!(s.ts, p)
+    WHERE s.source = 'psi'
+      AND in_range!(s.ts, p)
   )
 SELECT
-  s.window_start_ns, s.resource,
+  s.window_start_ns,
+  s.object AS resource,
   sum(s.some_ns) AS some_ns,
   sum(s.full_ns) AS full_ns,
   min(1.0, 1.0 * sum(s.some_ns) / sum(s.dur_ns)) AS some_ratio,
   min(1.0, 1.0 * sum(s.full_ns) / sum(s.dur_ns)) AS full_ratio
 FROM placed AS s
-GROUP BY s.window_start_ns, s.resource
-ORDER BY s.window_start_ns, s.resource;
+GROUP BY s.window_start_ns, s.object
+ORDER BY s.window_start_ns, s.object;

@@ -162,10 +162,21 @@ ORDER BY c.dur DESC, c.wait_id;
 -- @grain    completion and bdi; order ts
 -- @events   block:block_rq_complete
 -- @column   bdi TEXT the disk, or what lies on it
+-- @column   bytes INTEGER completed
 CREATE VIEW _bdi_done AS
+WITH
+  done AS (
+    SELECT
+      c.ts,
+      device!(c) AS device,
+      c.op,
+      c.nr_sector * u.sector_bytes AS bytes
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
+  )
 SELECT d.ts, d.device AS bdi, d.op, d.bytes
-FROM wb_block_done AS d
+FROM done AS d
 UNION ALL
 SELECT d.ts, k.bdi, d.op, d.bytes
 FROM wb_stack AS k
-CROSS JOIN wb_block_done AS d ON d.device = k.disk;
+CROSS JOIN done AS d ON d.device = k.disk;

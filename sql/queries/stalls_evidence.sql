@@ -71,8 +71,8 @@ WITH
     SELECT
       coalesce(n.bdi, device!(j)), j.ts, 0, NULL, j.seq
     FROM raw_jbd2_run_stats AS j
-    LEFT JOIN wb_partition AS n
-      ON n.partition = device!(j)
+    LEFT JOIN wb_device AS n
+      ON instr(n.partitions, ' ' || device!(j) || ' ') > 0
   ),
   last_commit AS (
     SELECT

@@ -12,6 +12,7 @@
 -- @grain    window, device; order window_start_ns, device
 -- @events   block:block_rq_complete
 -- @optional block:block_rq_issue
+-- @column   device TEXT major:minor
 -- @column   requests_count INTEGER completions, partial ones counted each
 -- @column   read_bytes INTEGER completed
 -- @column   written_bytes INTEGER completed
@@ -29,17 +30,23 @@ WITH
   placed AS (
     SELECT
       (c.ts - b.start_ts) / p.window_ns AS window_index,
-      c.device,
-      CASE WHEN c.op = 'read' THEN c.bytes ELSE 0 END AS read_bytes,
-      CASE WHEN c.op = 'write' THEN c.bytes ELSE 0 END AS written_bytes,
+      device!(c) AS device,
+      CASE c.op WHEN 'read' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS read_bytes,
+      CASE c.op WHEN 'write' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS written_bytes,
       1 AS requests_count
-    FROM wb_block_done AS c
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(c.ts, b)
       AND (
         p.bdi IS NULL
-        OR c.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR device!(c) = p.bdi
+        OR device!(c) IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
   ),
   -- Stretches, cut at the borders of windows.
@@ -62,7 +69,10 @@ WITH
       AND y.from_ts < b.end_ts
       AND (
         p.bdi IS NULL
-        OR y.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR y.device = p.bdi
+        OR y.device IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
     GROUP BY w.window_index, y.device
   ),
@@ -71,7 +81,7 @@ WITH
       w.window_index, s.device, s.busy_ns, s.dur_ns,
       min(s.ts, w.window_end_ns, b.end_ts)
         - max(s.ts - s.dur_ns, w.window_start_ns) AS shared_ns
-    FROM wb_block_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     CROSS JOIN wb_window AS w
@@ -79,7 +89,8 @@ WITH
         / p.window_ns
       AND w.window_index <= (min(s.ts, b.end_ts) - 1 - b.start_ts)
         / p.window_ns
-    WHERE s.ts > b.start_ts
+    WHERE s.source = 'block'
+      AND s.ts > b.start_ts
       AND s.ts - s.dur_ns < b.end_ts
       AND NOT EXISTS (
         SELECT 1 FROM raw_event_format AS f

@@ -23,17 +23,17 @@
 WITH
   told AS (
     SELECT
-      s.source, s.name, s.ts, s.value,
-      CASE WHEN s.unit = 'bytes' THEN 1 ELSE u.page_bytes END AS unit_bytes,
+      'vmstat' AS source,
+      s.name, s.ts, s.value,
+      u.page_bytes AS unit_bytes,
       s.name IN (
         'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
         'nr_dirty_threshold', 'nr_dirty_background_threshold',
-        'nr_inactive_file', 'nr_active_file', 'Dirty', 'Writeback', 'MemFree'
+        'nr_inactive_file', 'nr_active_file'
       ) AS is_level
-    FROM wb_sample AS s
+    FROM raw_vmstat AS s
     CROSS JOIN wb_units AS u
-    WHERE (
-      s.source = 'vmstat'
+    WHERE s.ts IS NOT NULL
       AND s.name IN (
         'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
         'nr_dirty_threshold', 'nr_dirty_background_threshold',
@@ -41,12 +41,18 @@ WITH
         'nr_vmscan_write', 'pswpin', 'pswpout', 'pgscan_kswapd',
         'pgscan_direct', 'pgsteal_kswapd', 'pgsteal_direct'
       )
-    ) OR (
-      s.source = 'meminfo'
-      AND s.name IN ('Dirty', 'Writeback', 'MemFree')
+    UNION ALL
+    SELECT
+      'meminfo',
+      m.name, m.ts, m.value,
+      CASE m.unit WHEN 'kB' THEN u.kib_bytes ELSE u.page_bytes END,
+      1
+    FROM raw_meminfo AS m
+    CROSS JOIN wb_units AS u
+    WHERE m.ts IS NOT NULL
+      AND m.name IN ('Dirty', 'Writeback', 'MemFree')
       -- The same again, with as much as vmstat tells.
-      AND NOT EXISTS (SELECT 1 FROM wb_sample AS v WHERE v.source = 'vmstat')
-    )
+      AND NOT EXISTS (SELECT 1 FROM raw_vmstat AS v WHERE v.ts IS NOT NULL)
   ),
   gained AS (
     SELECT

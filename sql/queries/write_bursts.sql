@@ -11,6 +11,7 @@
 -- @filters  window, range, bdi
 -- @grain    device; order written_bytes descending, device
 -- @events   block:block_rq_complete
+-- @column   device TEXT major:minor
 -- @column   written_bytes INTEGER completed
 -- @column   written_bytes_per_s REAL over the run, or the part asked for
 -- @column   peak_bytes_per_s REAL in the fastest window
@@ -25,19 +26,23 @@
 WITH
   written AS (
     SELECT
-      c.device,
+      device!(c) AS device,
       (c.ts - b.start_ts) / p.window_ns AS window_index,
-      sum(c.bytes) AS written_bytes
-    FROM wb_block_done AS c
+      sum(c.nr_sector) * u.sector_bytes AS written_bytes
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE c.op = 'write'
       AND in_time!(c.ts, b)
       AND (
         p.bdi IS NULL
-        OR c.device IN (SELECT a.device FROM wb_device_asked AS a)
+        OR device!(c) = p.bdi
+        OR device!(c) IN (
+          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+        )
       )
-    GROUP BY c.device, window_index
+    GROUP BY 1, 2
   ),
   -- The last window may be cut short.
   timed AS (

@@ -122,7 +122,8 @@ SELECT
   write_error!(f.errno) AS error,
   f.bytes
 FROM failed AS f
-LEFT JOIN wb_partition AS n ON n.partition = f.bdi
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || f.bdi || ' ') > 0
 LEFT JOIN wb_task AS t ON task_of!(t, f)
 WHERE write_error!(f.errno) IS NOT NULL;
 

@@ -17,17 +17,23 @@ WITH
   part AS (
     SELECT
       (c.ts - b.start_ts) / p.window_ns AS window_index,
-      c.device,
-      CASE WHEN c.op = 'write' THEN c.bytes ELSE 0 END AS written_bytes,
-      CASE WHEN c.op = 'read' THEN c.bytes ELSE 0 END AS read_bytes
-    FROM wb_block_done AS c
+      device!(c) AS device,
+      CASE c.op WHEN 'write' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS written_bytes,
+      CASE c.op WHEN 'read' THEN c.nr_sector ELSE 0 END * u.sector_bytes
+        AS read_bytes
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(c.ts, b)
     UNION ALL
     -- Also windows in which a disk did nothing.
     SELECT w.window_index, d.device, 0, 0
-    FROM (SELECT DISTINCT c.device FROM wb_block_done AS c) AS d
+    FROM (
+      SELECT DISTINCT device!(c) AS device
+      FROM raw_block_rq_complete AS c
+    ) AS d
     CROSS JOIN wb_window AS w
   ),
   done AS (

@@ -108,7 +108,7 @@ WITH
 SELECT
   s.ts - s.dur_ns AS ts,
   NULL AS dur,
-  'Writeback/Pressure/' || replace(replace(s.resource, '\', '\\'), '/', '\/')
+  'Writeback/Pressure/' || replace(replace(s.object, '\', '\\'), '/', '\/')
     || c.name AS track,
   NULL AS name,
   min(
@@ -116,22 +116,22 @@ SELECT
     1.0 * CASE c.place WHEN 0 THEN s.some_ns ELSE s.full_ns END / s.dur_ns
   ) AS value,
   'ratio' AS unit
-FROM wb_pressure_sample AS s
+FROM wb_usage AS s
 CROSS JOIN curve AS c
-WHERE c.place = 0 OR s.full_ns IS NOT NULL
+WHERE s.source = 'psi' AND (c.place = 0 OR s.full_ns IS NOT NULL)
 UNION ALL
 -- Behind the last sample nothing is known.
 SELECT
   max(s.ts),
   NULL,
-  'Writeback/Pressure/' || replace(replace(s.resource, '\', '\\'), '/', '\/')
+  'Writeback/Pressure/' || replace(replace(s.object, '\', '\\'), '/', '\/')
     || c.name,
   NULL, 0,
   'ratio'
-FROM wb_pressure_sample AS s
+FROM wb_usage AS s
 CROSS JOIN curve AS c
-WHERE c.place = 0 OR s.full_ns IS NOT NULL
-GROUP BY s.resource, c.name;
+WHERE s.source = 'psi' AND (c.place = 0 OR s.full_ns IS NOT NULL)
+GROUP BY s.object, c.name;
 
 -- @timeline tl_bdi_sample
 -- @title    Dirty pages and throughput of each bdi
@@ -226,7 +226,7 @@ WITH
 SELECT
   s.ts - s.dur_ns AS ts,
   NULL AS dur,
-  'Writeback/Disks/' || replace(replace(s.disk, '\', '\\'), '/', '\/')
+  'Writeback/Disks/' || replace(replace(s.object, '\', '\\'), '/', '\/')
     || '/' || c.name AS track,
   NULL AS name,
   CASE c.place
@@ -241,20 +241,22 @@ SELECT
     WHEN 4 THEN 1.0 * s.queued_ns / s.dur_ns
   END AS value,
   c.unit
-FROM wb_block_sample AS s
+FROM wb_usage AS s
 CROSS JOIN curve AS c
 CROSS JOIN wb_units AS u
+WHERE s.source = 'block'
 UNION ALL
 -- Behind the last sample nothing is known.
 SELECT
   max(s.ts),
   NULL,
-  'Writeback/Disks/' || replace(replace(s.disk, '\', '\\'), '/', '\/')
+  'Writeback/Disks/' || replace(replace(s.object, '\', '\\'), '/', '\/')
     || '/' || c.name,
   NULL, 0, c.unit
-FROM wb_block_sample AS s
+FROM wb_usage AS s
 CROSS JOIN curve AS c
-GROUP BY s.disk, c.name, c.unit;
+WHERE s.source = 'block'
+GROUP BY s.object, c.name, c.unit;
 
 -- @timeline tl_cgroup_sample
 -- @title    Cgroups that write
@@ -288,7 +290,7 @@ WITH
       s.ts - CASE WHEN c.place > 3 THEN s.dur_ns ELSE 0 END AS ts,
       'Writeback/Cgroups/cgroup ' || s.cgroup_ino
         || coalesce(
-          ' ' || replace(replace(s.path, '\', '\\'), '/', '\/'),
+          ' ' || replace(replace(s.object, '\', '\\'), '/', '\/'),
           ''
         ) || '/' || c.name AS track,
       CASE c.place
@@ -297,16 +299,17 @@ WITH
         WHEN 2 THEN s.memory_bytes
         WHEN 3 THEN s.memory_max_bytes
         WHEN 4 THEN 1.0 * s.written_bytes * u.second_ns / nullif(s.dur_ns, 0)
-        WHEN 5 THEN min(1.0, 1.0 * s.io_full_ns / nullif(s.dur_ns, 0))
+        WHEN 5 THEN min(1.0, 1.0 * s.full_ns / nullif(s.dur_ns, 0))
         WHEN 6 THEN min(1.0, 1.0 * s.memory_full_ns / nullif(s.dur_ns, 0))
       END AS value,
       c.unit
-    FROM wb_cgroup_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN curve AS c
     CROSS JOIN wb_units AS u
+    WHERE s.source = 'cgroup'
   ),
   last_told AS (
-    SELECT max(s.ts) AS ts FROM wb_cgroup_sample AS s
+    SELECT max(s.ts) AS ts FROM wb_usage AS s WHERE s.source = 'cgroup'
   )
 SELECT
   t.ts,

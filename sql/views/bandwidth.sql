@@ -184,10 +184,8 @@ WITH
   wrote AS (
     SELECT
       d.device,
-      row_number() OVER (ORDER BY sum(d.bytes) DESC, d.device) AS place
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
-    GROUP BY d.device
+      row_number() OVER (ORDER BY d.bytes DESC, d.device) AS place
+    FROM _disk_written AS d
   ),
   named AS (
     SELECT
@@ -266,11 +264,10 @@ WITH
     SELECT c.bdi, c.bytes, 1 AS is_whole
     FROM counted AS c
     UNION ALL
-    SELECT f.bdi, sum(f.pages_count) * u.page_bytes, 0
-    FROM wb_flushed AS f
-    CROSS JOIN wb_units AS u
+    SELECT w.bdi, sum(w.bytes), 0
+    FROM wb_work AS w
     WHERE NOT EXISTS (SELECT 1 FROM counted)
-    GROUP BY f.bdi, u.page_bytes
+    GROUP BY w.bdi
   )
 SELECT
   t.bdi, t.bytes,
@@ -290,51 +287,11 @@ WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 -- @grain    device; order bdi
 -- @key      bdi
 -- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   ts INTEGER ns, when
 -- @column   before_factor REAL rate before, over that of the whole run
 -- @column   after_factor REAL rate behind, over that of the whole run
 CREATE VIEW _rate_change AS
-SELECT
-  p.bdi, p.ts,
-  p.before_per_ns / p.all_per_ns AS before_factor,
-  p.after_per_ns / p.all_per_ns AS after_factor
-FROM _rate_split AS p
-CROSS JOIN wb_rule AS v
-JOIN _rate_step AS s ON s.bdi = p.bdi
-GROUP BY
-  p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
-  p.all_per_ns, v.nearly_all_ratio
-HAVING total(
-    CASE
-      WHEN s.ts <= p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.before_per_ns > p.after_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.before_ns
-  AND total(
-    CASE
-      WHEN s.ts > p.ts
-        AND (s.bytes * 1.0 * s.bytes
-          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
-          = (p.after_per_ns > p.before_per_ns)
-        THEN s.busy_ns
-    END
-  ) >= v.nearly_all_ratio * p.after_ns;
-
--- @view     _rate_split
--- @summary  The moment that parts what a device wrote best, where its rates
---   before and behind are far apart.
--- @grain    device; order bdi
--- @column   bdi TEXT the disk, or what lies on it
--- @column   ts INTEGER ns, when
--- @column   before_ns INTEGER busy until then
--- @column   after_ns INTEGER busy from then on
--- @column   before_per_ns REAL bytes in a busy ns until then
--- @column   after_per_ns REAL bytes in a busy ns from then on
--- @column   all_per_ns REAL bytes in a busy ns of the whole run
--- @materialize
-CREATE VIEW _rate_split AS
 WITH
   summed AS (
     SELECT
@@ -389,26 +346,51 @@ WITH
           r.ts
       ) AS place
     FROM rated AS r
+  ),
+  split AS MATERIALIZED (
+    SELECT
+      b.bdi, b.ts, b.before_ns, b.after_ns, b.before_per_ns, b.after_per_ns,
+      b.all_per_ns
+    FROM best AS b
+    WHERE b.place = 1
+      AND b.before_bytes * b.before_bytes
+        < b.factor * b.after_bytes * b.after_bytes
+      AND b.after_bytes * b.after_bytes
+        < b.factor * b.before_bytes * b.before_bytes
+      AND (
+        (
+          b.before_per_ns >= b.factor * b.after_per_ns
+          AND b.after_each_ns > b.before_each_ns
+        )
+        OR (
+          b.after_per_ns >= b.factor * b.before_per_ns
+          AND b.after_each_ns < b.before_each_ns
+        )
+      )
   )
 SELECT
-  b.bdi, b.ts, b.before_ns, b.after_ns, b.before_per_ns, b.after_per_ns,
-  b.all_per_ns
-FROM best AS b
-WHERE b.place = 1
-  AND b.before_bytes * b.before_bytes
-    < b.factor * b.after_bytes * b.after_bytes
-  AND b.after_bytes * b.after_bytes
-    < b.factor * b.before_bytes * b.before_bytes
-  AND (
-    (
-      b.before_per_ns >= b.factor * b.after_per_ns
-      AND b.after_each_ns > b.before_each_ns
-    )
-    OR (
-      b.after_per_ns >= b.factor * b.before_per_ns
-      AND b.after_each_ns < b.before_each_ns
-    )
-  );
+  p.bdi, p.ts,
+  p.before_per_ns / p.all_per_ns AS before_factor,
+  p.after_per_ns / p.all_per_ns AS after_factor
+FROM (
+  SELECT
+    o.*,
+    s.ts <= o.ts AS is_before,
+    s.busy_ns,
+    (s.bytes * 1.0 * s.bytes
+      >= o.before_per_ns * o.after_per_ns * s.busy_ns * s.busy_ns)
+      = (o.before_per_ns > o.after_per_ns) AS is_as_before
+  FROM split AS o
+  JOIN _rate_step AS s ON s.bdi = o.bdi
+) AS p
+CROSS JOIN wb_rule AS v
+GROUP BY
+  p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
+  p.all_per_ns, v.nearly_all_ratio
+HAVING total(CASE WHEN p.is_before AND p.is_as_before THEN p.busy_ns END)
+    >= v.nearly_all_ratio * p.before_ns
+  AND total(CASE WHEN NOT p.is_before AND NOT p.is_as_before THEN p.busy_ns END)
+    >= v.nearly_all_ratio * p.after_ns;
 
 -- @view     _rate_step
 -- @summary  What a device wrote by the end of each second in which it completed
@@ -469,25 +451,16 @@ WITH
     FROM wb_busy AS b
     WHERE b.resource = 'write'
   ),
-  -- Busy time up to the end of the second: that of the last stretch that had
-  -- begun.
-  reached AS (
+  kind AS (
     SELECT
       e.*,
-      coalesce(
-        (
-          SELECT b.before_ns + min(e.ts, b.to_ts) - b.from_ts
-          FROM wb_busy AS b
-          WHERE b.resource
-              = CASE WHEN w.device IS NULL THEN 'device' ELSE 'write' END
-            AND b.device = e.bdi
-            AND b.from_ts <= e.ts
-          ORDER BY b.from_ts DESC
-          LIMIT 1
-        ), 0
-      ) AS busy_ns
+      CASE WHEN w.device IS NULL THEN 'device' ELSE 'write' END AS resource
     FROM ended AS e
     LEFT JOIN writing AS w ON w.device = e.bdi
+  ),
+  reached AS (
+    SELECT k.*, busy_until!(k.ts, k.resource, k.bdi) AS busy_ns
+    FROM kind AS k
   ),
   stepped AS (
     SELECT
@@ -556,37 +529,29 @@ WITH
       1.0 * sum(s.written_bytes) / nullif(sum(s.writes_count), 0)
         AS request_bytes,
       sum(s.busy_ns) AS busy_ns
-    FROM wb_block_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_units AS u
-    WHERE s.device IS NOT NULL
+    WHERE s.source = 'block' AND s.device IS NOT NULL
     GROUP BY s.device, u.second_ns
   ),
-  own AS (
-    SELECT
-      o.bdi,
-      1.0 * sum(o.written_bytes) AS bytes,
-      sum(o.busy_ns) AS busy_ns
-    FROM wb_stack_own AS o
-    GROUP BY o.bdi
-  ),
   below AS (
-    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
+    SELECT k.bdi, k.own_busy_ns, k.own_bytes, sum(b.busy_ns) AS busy_ns
     FROM wb_stack AS k
     JOIN busy AS b ON b.device = k.disk AND b.resource = 'device'
-    GROUP BY k.bdi
+    GROUP BY k.bdi, k.own_busy_ns, k.own_bytes
   )
 SELECT
-  o.bdi,
+  b.bdi,
   0 AS grade,
-  o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
-  o.bytes, o.busy_ns,
-  1.0 * b.busy_ns / o.busy_ns AS below_ratio,
+  1.0 * b.own_bytes * u.second_ns / b.own_busy_ns AS bytes_per_s,
+  1.0 * b.own_bytes AS bytes,
+  b.own_busy_ns AS busy_ns,
+  1.0 * b.busy_ns / b.own_busy_ns AS below_ratio,
   NULL AS request_bytes
-FROM own AS o
-JOIN below AS b ON b.bdi = o.bdi
+FROM below AS b
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+WHERE b.own_busy_ns > v.own_busy_factor * b.busy_ns
 UNION ALL
 SELECT
   w.bdi, w.grade,
@@ -705,14 +670,16 @@ WHERE p.bytes > v.shrunk_factor * h.disk_bytes;
 -- @summary  What requests wrote to each device.
 -- @grain    device; order device
 -- @key      device
+-- @column   device TEXT major:minor
 -- @column   bytes INTEGER in all
 -- @column   request_bytes REAL mean of requests with data
 -- @materialize
 CREATE VIEW _disk_written AS
 SELECT
-  d.device,
-  sum(d.bytes) AS bytes,
-  avg(nullif(d.bytes, 0)) AS request_bytes
-FROM wb_block_done AS d
-WHERE d.op = 'write'
-GROUP BY d.device;
+  device!(c) AS device,
+  sum(c.nr_sector) * u.sector_bytes AS bytes,
+  avg(nullif(c.nr_sector, 0)) * u.sector_bytes AS request_bytes
+FROM raw_block_rq_complete AS c
+CROSS JOIN wb_units AS u
+WHERE c.op = 'write'
+GROUP BY 1;

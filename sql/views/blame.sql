@@ -1,61 +1,98 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Whose pages filled the pool that a throttled task waited for.
 
--- @view     wb_pool_share
--- @summary  Whose dirty pages filled the pool that each throttled task waited
---   for: the machine's, or its memory cgroup's. The event tells the pool and
---   what the task's own wb holds of it; what others hold is their last event or
---   sample, if it is not too old (wb_rule.stale_ns), and the rest is unknown.
--- @grain    sleep of a throttled task, holder; order seq, share_ratio
+-- @view     wb_pool
+-- @summary  The pool of dirty pages that each throttled task waited for: the
+--   machine's, or its memory cgroup's; and who filled it. The event tells the
+--   pool and what the task's own wb holds of it; what others hold is their last
+--   event or sample, if it is not too old (wb_rule.stale_ns), and the rest is
+--   unknown.
+-- @grain    sleep of a throttled task; order seq
 -- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   pool_bytes INTEGER dirty pages of the domain that throttled
--- @column   holder_bdi TEXT whose pages; NULL = unknown
--- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
--- @column   is_own INTEGER 1: the task's own wb; 0: another one, or unknown
--- @column   held_bytes REAL what it held of the pool
--- @column   share_ratio REAL of the pool; those of a sleep add up to 1
--- @column   basis TEXT own: by the event itself; events: by another task's
---   event; samples: by statistics of debugfs; unknown
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done,
+--   writeback:writeback_start, writeback:writeback_written,
+--   block:block_rq_complete
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, trace clock, of the event
+-- @column   slept_ns INTEGER how long the task slept after it
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT that the task writes to
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_innocent INTEGER 1: the task's own wb held less than its share
+--   of free run, so that it would not have been throttled alone; NULL = the
+--   events do not tell
+-- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
+--   not tell what its wb holds of them
+-- @column   own_bytes INTEGER of its own wb
+-- @column   other_bytes INTEGER of the other wbs that are known
+-- @column   too_much REAL by how much the parts are more than the whole, as the
+--   counters are read one after the other; 1 = they are not
+-- @column   own_share_ratio REAL of the pool, held by its own wb
+-- @column   holder_bdi TEXT of the wb, other than the task's own, that held
+--   most of the pool; NULL = none is known
+-- @column   holder_cgroup_ino INTEGER of that wb
+-- @column   holder_bytes INTEGER what it held, by its last event or sample
+-- @column   holder_share_ratio REAL of the pool, held by it; 0 = none is known
+-- @column   has_rival INTEGER 1: pages of others can only be those of another
+--   cgroup on the same device
+-- @column   rival_cgroup_ino INTEGER that cgroup; NULL = there are several, or
+--   none
+-- @column   is_written INTEGER 0: nothing shows that anything was written for
+--   the bdi
+-- @column   still_ns INTEGER then: how long the machine's nr_written stood
+--   still; NULL = it did not, or was not recorded
+-- @column   runs_count INTEGER then: times that its flushers began and ended;
+--   NULL = that was not recorded
 -- @source   mm/page-writeback.c balance_dirty_pages(): freerun and the wb's
---   share of it
-CREATE VIEW wb_pool_share AS
+--   share of it; include/trace/events/writeback.h
+CREATE VIEW wb_pool AS
+WITH
+  pool AS (
+    SELECT
+      c.*,
+      coalesce(k.held_bytes, 0) AS other_bytes,
+      CASE WHEN c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL
+        THEN c.dirty_bytes
+      END AS pool_bytes,
+      min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
+    FROM wb_throttle_cause AS c
+    LEFT JOIN _pool_beside AS k ON k.seq = c.seq
+  ),
+  judged AS (
+    SELECT
+      p.*,
+      max(1.0, 1.0 * (p.own_bytes + p.other_bytes) / p.pool_bytes) AS too_much
+    FROM pool AS p
+  )
 SELECT
-  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
-  p.pool_bytes,
-  p.bdi AS holder_bdi,
-  p.cgroup_ino AS holder_cgroup_ino,
-  1 AS is_own,
-  1.0 * (p.own_bytes / p.too_much) AS held_bytes,
-  p.own_share_ratio AS share_ratio,
-  'own' AS basis
-FROM wb_pool_own AS p
-WHERE p.pool_bytes IS NOT NULL
-UNION ALL
-SELECT
-  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
-  p.pool_bytes, w.bdi, w.cgroup_ino, 0,
-  1.0 * (h.held_bytes / p.too_much),
-  1.0 * (h.held_bytes / p.too_much) / p.pool_bytes,
-  h.basis
-FROM _pool_held AS h
-JOIN wb_pool_own AS p ON p.seq = h.seq
-JOIN _pool_wb AS w ON w.wb_id = h.wb_id
-UNION ALL
-SELECT
-  p.seq, p.ts, p.slept_ns, p.task_id, p.bdi, p.cgroup_ino, p.is_innocent,
-  p.pool_bytes, NULL, NULL, 0,
-  1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes),
-  1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes,
-  'unknown'
-FROM wb_pool_own AS p
-WHERE p.pool_bytes > p.own_bytes + p.other_bytes;
+  j.seq, j.ts, j.slept_ns, j.task_id, j.bdi,
+  coalesce(j.cgroup_ino, 1) AS cgroup_ino,
+  CASE WHEN j.pool_bytes IS NOT NULL
+    THEN j.wb_dirty_bytes * j.setpoint_bytes
+      < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
+  END AS is_innocent,
+  j.pool_bytes, j.own_bytes, j.other_bytes, j.too_much,
+  j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio,
+  h.bdi AS holder_bdi,
+  h.cgroup_ino AS holder_cgroup_ino,
+  h.held_bytes AS holder_bytes,
+  CASE WHEN j.pool_bytes IS NOT NULL
+    THEN coalesce(h.held_bytes / j.too_much / j.pool_bytes, 0.0)
+  END AS holder_share_ratio,
+  r.bdi IS NOT NULL AS has_rival,
+  r.rival_cgroup_ino,
+  w.bdi IS NULL AS is_written,
+  w.still_ns, w.runs_count
+FROM judged AS j
+LEFT JOIN _pool_holder AS h ON h.seq = j.seq
+LEFT JOIN _pool_rival AS r
+  ON r.bdi = j.bdi AND r.cgroup_ino = coalesce(j.cgroup_ino, 1)
+LEFT JOIN _unwritten AS w ON w.bdi = j.bdi;
 
 -- @view     wb_pool_blame
 -- @shared
 -- @summary  How long each throttled task waited for which holder's pages: its
---   sleeps in the range, each times the holder's share of the pool then. Sums
---   of wb_pool_share, made without a row for each sleep and holder.
+--   sleeps in the range, each times the holder's share of the pool then.
 -- @grain    task under a name, bdi, cgroup, holder; order task_id, bdi,
 --   cgroup_ino
 -- @events   writeback:balance_dirty_pages
@@ -75,7 +112,7 @@ WITH
       p.slept_ns
         * (1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes)
         AS unknown_ns
-    FROM wb_pool_own AS p
+    FROM wb_pool AS p
     CROSS JOIN wb_bounds AS b
     WHERE p.pool_bytes IS NOT NULL
       AND in_time!(p.ts, b)
@@ -124,216 +161,6 @@ SELECT
   v.task_id, v.bdi, v.cgroup_ino, NULL, NULL, v.unknown_ns, 'unknown'
 FROM victim AS v
 WHERE v.unknown_ns IS NOT NULL;
-
--- @view     wb_pool_own
--- @shared
--- @summary  The pool that each throttled task waited for, and what its own wb
---   held of it.
--- @grain    sleep of a throttled task; order seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, trace clock, of the event
--- @column   slept_ns INTEGER how long the task slept after it
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_innocent INTEGER 1: the task's own wb held less than its share
---   of free run, so that it would not have been throttled alone; NULL = the
---   events do not tell
--- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
---   not tell what its wb holds of them
--- @column   own_bytes INTEGER of its own wb
--- @column   other_bytes INTEGER of the other wbs that are known
--- @column   too_much REAL by how much the parts are more than the whole, as the
---   counters are read one after the other; 1 = they are not
--- @column   own_share_ratio REAL of the pool, held by its own wb
-CREATE VIEW wb_pool_own AS
-WITH
-  pool AS (
-    SELECT
-      c.*,
-      coalesce(k.held_bytes, 0) AS other_bytes,
-      CASE WHEN c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL
-        THEN c.dirty_bytes
-      END AS pool_bytes,
-      min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
-    FROM wb_throttle_cause AS c
-    LEFT JOIN _pool_beside AS k ON k.seq = c.seq
-  ),
-  judged AS (
-    SELECT
-      p.*,
-      max(1.0, 1.0 * (p.own_bytes + p.other_bytes) / p.pool_bytes) AS too_much
-    FROM pool AS p
-  )
-SELECT
-  j.seq, j.ts, j.slept_ns, j.task_id, j.bdi,
-  coalesce(j.cgroup_ino, 1) AS cgroup_ino,
-  CASE WHEN j.pool_bytes IS NOT NULL
-    THEN j.wb_dirty_bytes * j.setpoint_bytes
-      < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
-  END AS is_innocent,
-  j.pool_bytes, j.own_bytes, j.other_bytes, j.too_much,
-  j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
-FROM judged AS j;
-
--- @view     wb_pool_holder
--- @shared
--- @summary  Which wb, other than the task's own, held most of the pool that
---   each throttled task waited for.
--- @grain    sleep of a throttled task with another wb that is known; order seq
--- @key      seq
--- @events   writeback:balance_dirty_pages
--- @column   bdi TEXT whose pages
--- @column   held_bytes INTEGER by its last event or sample
--- @materialize
-CREATE VIEW wb_pool_holder AS
-WITH
-  -- Those that told something lately, the largest first: few are looked at
-  -- before one that holds, however many wbs there are.
-  largest AS (
-    SELECT
-      s.seq,
-      (
-        SELECT p.sample_id
-        FROM _pool_other AS p
-        WHERE p.span_index = s.span_index
-          AND p.ts <= s.ts
-          AND p.until_ts > s.ts
-          AND p.wb_id <> s.wb_id
-        ORDER BY p.bytes_down, p.wb_id
-        LIMIT 1
-      ) AS sample_id
-    FROM _pool_sleep AS s
-    WHERE s.is_memcg = 0
-    UNION ALL
-    SELECT
-      s.seq,
-      (
-        SELECT p.sample_id
-        FROM _pool_other AS p
-        WHERE p.next_index = s.span_index
-          AND p.until_ts > s.ts
-          AND p.wb_id <> s.wb_id
-        ORDER BY p.bytes_down, p.wb_id
-        LIMIT 1
-      )
-    FROM _pool_sleep AS s
-    WHERE s.is_memcg = 0
-    UNION ALL
-    -- A memory cgroup writes to few devices.
-    SELECT
-      s.seq,
-      (
-        SELECT p.sample_id
-        FROM _pool_other AS p
-        WHERE p.wb_id = w.wb_id AND p.ts <= s.ts
-        ORDER BY p.ts DESC, p.sample_id DESC
-        LIMIT 1
-      )
-    FROM _pool_sleep AS s
-    JOIN _pool_wb AS w
-      ON w.cgroup_ino = s.cgroup_ino AND w.wb_id <> s.wb_id
-    WHERE s.is_memcg = 1
-  ),
-  ranked AS (
-    SELECT
-      l.seq, p.wb_id,
-      p.wb_dirty_bytes AS held_bytes,
-      row_number() OVER (
-        PARTITION BY l.seq ORDER BY p.bytes_down, p.wb_id
-      ) AS place
-    FROM largest AS l
-    CROSS JOIN _pool_other AS p ON p.sample_id = l.sample_id
-    CROSS JOIN _pool_sleep AS c ON c.seq = l.seq
-    WHERE p.until_ts > c.ts AND p.wb_dirty_bytes > 0
-  )
-SELECT r.seq, w.bdi, w.cgroup_ino, r.held_bytes
-FROM ranked AS r
-JOIN _pool_wb AS w ON w.wb_id = r.wb_id
-WHERE r.place = 1;
-
--- @view     wb_pool_rival
--- @shared
--- @summary  Where pages of others can only be those of another cgroup on the
---   same device, as no other device was written to: a task that ended, or that
---   waits for nothing, tells no more of what its wb holds.
--- @grain    wb whose tasks were throttled, or which was sampled; order bdi,
---   cgroup_ino
--- @events   writeback:balance_dirty_pages
--- @optional writeback:writeback_start, writeback:writeback_written,
---   block:block_rq_complete
--- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
--- @materialize
--- @cost     24
-CREATE VIEW wb_pool_rival AS
-WITH
-  wrote AS (
-    SELECT w.bdi, w.cgroup_ino FROM _pool_wb AS w
-    UNION
-    SELECT f.bdi, f.cgroup_ino
-    FROM wb_flushed AS f
-    CROSS JOIN wb_rule AS v
-    WHERE f.pages_count >= v.few_pages_count
-    UNION
-    -- Who calls fsync writes without a flusher.
-    SELECT d.device, NULL
-    FROM wb_block_done AS d
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_units AS u
-    WHERE d.op = 'write'
-    GROUP BY d.device, v.few_pages_count, u.page_bytes
-    HAVING sum(d.bytes) >= v.few_pages_count * u.page_bytes
-  ),
-  -- What lies on the same disk is written to with it.
-  same AS (
-    SELECT k.bdi, k.disk AS other_bdi FROM wb_stack AS k
-    UNION
-    SELECT k.disk, k.bdi FROM wb_stack AS k
-    UNION
-    SELECT k.bdi, o.bdi
-    FROM wb_stack AS k
-    JOIN wb_stack AS o ON o.disk = k.disk
-  ),
-  device AS (
-    SELECT DISTINCT w.bdi FROM wrote AS w
-  ),
-  lone AS (
-    SELECT d.bdi
-    FROM device AS d
-    WHERE NOT EXISTS (
-      SELECT 1
-      FROM device AS o
-      WHERE o.bdi <> d.bdi
-        AND NOT EXISTS (
-          SELECT 1 FROM same AS s WHERE s.bdi = d.bdi AND s.other_bdi = o.bdi
-        )
-    )
-  ),
-  -- All wbs of a device at once: there may be thousands.
-  owned AS (
-    SELECT
-      w.bdi,
-      count(w.cgroup_ino) AS cgroups_count,
-      min(w.cgroup_ino) AS low_ino,
-      max(w.cgroup_ino) AS high_ino
-    FROM wrote AS w
-    GROUP BY w.bdi
-  )
-SELECT
-  w.bdi, w.cgroup_ino,
-  CASE o.cgroups_count
-    WHEN 2
-      THEN CASE w.cgroup_ino
-        WHEN o.low_ino THEN o.high_ino
-        ELSE o.low_ino
-      END
-  END AS rival_cgroup_ino
-FROM _pool_wb AS w
-JOIN lone AS l ON l.bdi = w.bdi
-JOIN owned AS o ON o.bdi = w.bdi
-WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 
 -- @view     wb_pool_window
 -- @shared
@@ -420,6 +247,163 @@ SELECT
   p.pool_bytes
 FROM pool AS p
 WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
+
+-- @view     _pool_holder
+-- @summary  Which wb, other than the task's own, held most of the pool that
+--   each throttled task waited for.
+-- @grain    sleep of a throttled task with another wb that is known; order seq
+-- @key      seq
+-- @events   writeback:balance_dirty_pages
+-- @column   bdi TEXT whose pages
+-- @column   held_bytes INTEGER by its last event or sample
+-- @materialize
+CREATE VIEW _pool_holder AS
+WITH
+  -- Those that told something lately, the largest first: few are looked at
+  -- before one that holds, however many wbs there are.
+  largest AS (
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.span_index = s.span_index
+          AND p.ts <= s.ts
+          AND p.until_ts > s.ts
+          AND p.wb_id <> s.wb_id
+        ORDER BY p.bytes_down, p.wb_id
+        LIMIT 1
+      ) AS sample_id
+    FROM _pool_sleep AS s
+    WHERE s.is_memcg = 0
+    UNION ALL
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.next_index = s.span_index
+          AND p.until_ts > s.ts
+          AND p.wb_id <> s.wb_id
+        ORDER BY p.bytes_down, p.wb_id
+        LIMIT 1
+      )
+    FROM _pool_sleep AS s
+    WHERE s.is_memcg = 0
+    UNION ALL
+    -- A memory cgroup writes to few devices.
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.wb_id = w.wb_id AND p.ts <= s.ts
+        ORDER BY p.ts DESC, p.sample_id DESC
+        LIMIT 1
+      )
+    FROM _pool_sleep AS s
+    JOIN _pool_wb AS w
+      ON w.cgroup_ino = s.cgroup_ino AND w.wb_id <> s.wb_id
+    WHERE s.is_memcg = 1
+  ),
+  ranked AS (
+    SELECT
+      l.seq, p.wb_id,
+      p.wb_dirty_bytes AS held_bytes,
+      row_number() OVER (
+        PARTITION BY l.seq ORDER BY p.bytes_down, p.wb_id
+      ) AS place
+    FROM largest AS l
+    CROSS JOIN _pool_other AS p ON p.sample_id = l.sample_id
+    CROSS JOIN _pool_sleep AS c ON c.seq = l.seq
+    WHERE p.until_ts > c.ts AND p.wb_dirty_bytes > 0
+  )
+SELECT r.seq, w.bdi, w.cgroup_ino, r.held_bytes
+FROM ranked AS r
+JOIN _pool_wb AS w ON w.wb_id = r.wb_id
+WHERE r.place = 1;
+
+-- @view     _pool_rival
+-- @summary  Where pages of others can only be those of another cgroup on the
+--   same device, as no other device was written to: a task that ended, or that
+--   waits for nothing, tells no more of what its wb holds.
+-- @grain    wb whose tasks were throttled, or which was sampled; order bdi,
+--   cgroup_ino
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:writeback_start, writeback:writeback_written,
+--   block:block_rq_complete
+-- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
+-- @materialize
+-- @cost     24
+CREATE VIEW _pool_rival AS
+WITH
+  wrote AS (
+    SELECT w.bdi, w.cgroup_ino FROM _pool_wb AS w
+    UNION
+    SELECT f.bdi, coalesce(f.cgroup_ino, 1)
+    FROM wb_work AS f
+    CROSS JOIN wb_rule AS v
+    GROUP BY f.bdi, coalesce(f.cgroup_ino, 1), v.few_pages_count
+    HAVING sum(f.pages_count) >= v.few_pages_count
+    UNION
+    -- Who calls fsync writes without a flusher.
+    SELECT device!(c), NULL
+    FROM raw_block_rq_complete AS c
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE c.op = 'write'
+    GROUP BY c.dev_major, c.dev_minor
+    HAVING sum(c.nr_sector) * u.sector_bytes
+      >= v.few_pages_count * u.page_bytes
+  ),
+  -- What lies on the same disk is written to with it.
+  same AS (
+    SELECT k.bdi, k.disk AS other_bdi FROM wb_stack AS k
+    UNION
+    SELECT k.disk, k.bdi FROM wb_stack AS k
+    UNION
+    SELECT k.bdi, o.bdi
+    FROM wb_stack AS k
+    JOIN wb_stack AS o ON o.disk = k.disk
+  ),
+  device AS (
+    SELECT DISTINCT w.bdi FROM wrote AS w
+  ),
+  lone AS (
+    SELECT d.bdi
+    FROM device AS d
+    WHERE NOT EXISTS (
+      SELECT 1
+      FROM device AS o
+      WHERE o.bdi <> d.bdi
+        AND NOT EXISTS (
+          SELECT 1 FROM same AS s WHERE s.bdi = d.bdi AND s.other_bdi = o.bdi
+        )
+    )
+  ),
+  -- All wbs of a device at once: there may be thousands.
+  owned AS (
+    SELECT
+      w.bdi,
+      count(w.cgroup_ino) AS cgroups_count,
+      min(w.cgroup_ino) AS low_ino,
+      max(w.cgroup_ino) AS high_ino
+    FROM wrote AS w
+    GROUP BY w.bdi
+  )
+SELECT
+  w.bdi, w.cgroup_ino,
+  CASE o.cgroups_count
+    WHEN 2
+      THEN CASE w.cgroup_ino
+        WHEN o.low_ino THEN o.high_ino
+        ELSE o.low_ino
+      END
+  END AS rival_cgroup_ino
+FROM _pool_wb AS w
+JOIN lone AS l ON l.bdi = w.bdi
+JOIN owned AS o ON o.bdi = w.bdi
+WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 
 -- @view     _pool_beside
 -- @summary  The sum of _pool_held for each sleep, without a row for each wb: a
@@ -644,3 +628,60 @@ FROM told AS t
 -- In this order: a search of samples by the bdi alone would find those of all
 -- its cgroups.
 CROSS JOIN _pool_wb AS w ON w.bdi = t.bdi AND w.cgroup_ino = t.cgroup_ino;
+
+-- @view     _unwritten
+-- @summary  Bdis with throttled tasks for which nothing was written: the
+--   machine's nr_written stood still for a second or more, or their flushers
+--   began and ended three times or more without a page.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @optional writeback:global_dirty_state, writeback:writeback_start,
+--   writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   runs_count INTEGER times that its flushers began and ended; NULL =
+--   that was not recorded
+-- @column   still_ns INTEGER how long it stood still; NULL = it did not, or was
+--   not recorded
+-- @source   include/trace/events/writeback.h global_dirty_state: nr_written
+-- @materialize
+-- @cost     43
+CREATE VIEW _unwritten AS
+WITH
+  first AS (
+    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
+    ORDER BY g.seq LIMIT 1
+  ),
+  last AS (
+    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
+    ORDER BY g.seq DESC LIMIT 1
+  ),
+  machine AS (
+    SELECT
+      l.ts - f.ts AS dur,
+      CASE WHEN l.ts - f.ts >= u.second_ns
+        THEN l.nr_written = f.nr_written
+      END AS is_still
+    FROM wb_units AS u
+    LEFT JOIN first AS f ON 1 = 1
+    LEFT JOIN last AS l ON 1 = 1
+  ),
+  flushed AS (
+    SELECT
+      w.bdi,
+      sum(w.pages_count) AS pages_count,
+      nullif(sum(w.ended_count), 0) AS runs_count
+    FROM wb_work AS w
+    GROUP BY w.bdi
+  )
+SELECT
+  t.bdi, f.runs_count,
+  CASE m.is_still WHEN 1 THEN m.dur END AS still_ns
+FROM machine AS m
+-- All events are looked at only where that may be so.
+CROSS JOIN (
+  SELECT DISTINCT r.bdi
+  FROM raw_balance_dirty_pages AS r
+  WHERE (SELECT coalesce(o.is_still, 1) FROM machine AS o) = 1
+) AS t
+LEFT JOIN flushed AS f ON f.bdi = t.bdi
+WHERE coalesce(m.is_still, f.pages_count = 0 AND f.runs_count >= 3) = 1;

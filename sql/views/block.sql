@@ -76,7 +76,7 @@ SELECT
   p.sector, p.rwbs, p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
@@ -89,6 +89,13 @@ WHERE p.nr_sector IS NOT NULL;
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   from_ts INTEGER ns, start
 -- @column   to_ts INTEGER ns, end
+-- @column   silent_ns INTEGER where the longest time began in which the device
+--   completed nothing while it had one and the same request, of two seconds or
+--   more: that time; else NULL
+-- @column   silent_bytes INTEGER then: of the requests that it had meanwhile
+-- @column   silent_is_open INTEGER then: 1: it lasted until the trace ended
+-- @column   silent_from_ts INTEGER then: ns, start
+-- @column   silent_to_ts INTEGER then: ns, end
 -- @source   block/blk-mq.c
 -- @materialize
 -- @cost     37
@@ -101,7 +108,7 @@ WITH
     UNION ALL
     SELECT f.device, -1, b.first_ts, f.to_ts
     FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
   ),
   reached AS (
     SELECT
@@ -116,104 +123,20 @@ SELECT
   r.device,
   CASE WHEN r.reached_ts > r.issued_ts THEN r.reached_ts ELSE r.issued_ts END
     AS from_ts,
-  r.until_ts AS to_ts
+  r.until_ts AS to_ts,
+  s.silent_ns,
+  s.bytes AS silent_bytes,
+  s.is_open AS silent_is_open,
+  s.from_ts AS silent_from_ts,
+  s.to_ts AS silent_to_ts
 FROM reached AS r
+LEFT JOIN _silence AS s
+  ON s.device = r.device
+  AND s.from_ts < r.until_ts
+  AND s.from_ts >= max(r.issued_ts, coalesce(r.reached_ts, r.issued_ts))
 WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 
--- @view     wb_silence
--- @shared
--- @summary  Longest time in which a device completed nothing while it had one
---   and the same request: of devices that had any for two seconds or more.
--- @grain    device; order device
--- @key      device
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   silent_ns INTEGER that time
--- @column   bytes INTEGER of the requests that it had for two seconds then
--- @column   is_open INTEGER 1: it lasted until the trace ended
--- @column   from_ts INTEGER ns, start
--- @column   to_ts INTEGER ns, end
--- @materialize
-CREATE VIEW wb_silence AS
-WITH
-  slow AS MATERIALIZED (
-    SELECT r.device, r.issued_ts, r.until_ts, r.bytes
-    FROM wb_block_request AS r
-    CROSS JOIN wb_rule AS v
-    WHERE r.is_known = 1
-      AND r.until_ts - r.issued_ts >= v.little_most_ns
-      -- Without completions nothing tells that there was none.
-      AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
-    UNION ALL
-    SELECT f.device, b.first_ts, f.to_ts, f.bytes
-    FROM _block_before AS f
-    CROSS JOIN wb_bounds AS b
-  ),
-  done AS (
-    SELECT d.device, d.ts
-    FROM wb_block_done AS d
-    WHERE d.device IN (SELECT s.device FROM slow AS s)
-    UNION ALL
-    SELECT s.device, b.first_ts
-    FROM slow AS s
-    CROSS JOIN wb_bounds AS b
-    UNION ALL
-    SELECT s.device, b.last_ts
-    FROM slow AS s
-    CROSS JOIN wb_bounds AS b
-  ),
-  gap AS (
-    SELECT
-      d.device,
-      lag(d.ts) OVER (PARTITION BY d.device ORDER BY d.ts) AS from_ts,
-      d.ts AS to_ts
-    FROM done AS d
-  ),
-  silent AS (
-    SELECT
-      g.device,
-      sum(s.bytes) AS bytes,
-      min(max(s.issued_ts, g.from_ts)) AS from_ts,
-      g.to_ts
-    FROM gap AS g
-    CROSS JOIN wb_rule AS v
-    JOIN slow AS s
-      ON s.device = g.device
-      AND s.issued_ts < g.to_ts
-      AND s.until_ts >= g.to_ts
-    WHERE g.to_ts - g.from_ts >= v.little_most_ns
-    GROUP BY g.device, g.to_ts
-  )
-SELECT
-  s.device,
-  max(s.to_ts - s.from_ts) AS silent_ns,
-  s.bytes,
-  s.to_ts = b.last_ts AS is_open,
-  s.from_ts, s.to_ts
-FROM silent AS s
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_rule AS v
-WHERE s.to_ts - s.from_ts >= v.little_most_ns
-GROUP BY s.device;
-
--- @view     wb_block_done
--- @shared
--- @summary  Completed block requests, or completed parts of them.
--- @grain    completion; order ts
--- @events   block:block_rq_complete
--- @column   device TEXT major:minor
--- @column   bytes INTEGER completed bytes
--- @source   include/trace/events/block.h
-CREATE VIEW wb_block_done AS
-SELECT
-  c.ts,
-  device!(c) AS device,
-  c.op,
-  c.nr_sector * u.sector_bytes AS bytes
-FROM raw_block_rq_complete AS c
-CROSS JOIN wb_units AS u;
-
 -- @view     wb_wait_request
--- @shared
 -- @summary  Block requests with the task that submitted them and the time that
 --   they stood in a queue: those of wb_block_request, with the block_rq_insert
 --   before them. One issued again after a requeue is one request. Where
@@ -338,7 +261,7 @@ WITH
       coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
       t.tid, t.device, t.rwbs, t.op, t.sector, t.bytes
     FROM timed AS t
-    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_trace AS b
     WHERE t.complete_ts IS NOT NULL
       OR (
         t.open_until_ts = b.last_ts
@@ -368,14 +291,13 @@ SELECT
 FROM known AS t;
 
 -- @view     wb_busy
--- @shared
 -- @summary  Stretches of time in which a device had at least one request, a
 --   journal committed (where its events were not recorded: had a request), the
 --   server of a network or FUSE file system had a request, or kswapd of any
 --   node was awake. What lies on disks (wb_stack) is busy while one of them is,
---   and while it has bios itself (wb_stack_own) where that is for much longer.
---   The journal of a partition is one of its disk (wb_partition). Where
---   any device had other requests, too, the time with one that writes or
+--   and while it has bios itself where that is for much longer.
+--   The journal of a partition is one of its disk (wb_device). Where any
+--   device had other requests, too, the time with one that writes or
 --   flushes is told of all.
 -- @grain    stretch; order resource, device, from_ts
 -- @optional block:block_rq_issue, block:block_rq_complete,
@@ -415,28 +337,27 @@ WITH
   -- All disks of a device together, and the device itself.
   below AS (
     SELECT k.bdi, sum(a.to_ts - a.from_ts) AS busy_ns
-    FROM wb_stack AS k
+    FROM _stack AS k
     JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
-      AND k.bdi IN (SELECT o.bdi FROM wb_stack_own AS o)
     GROUP BY k.bdi
   ),
   own AS (
     SELECT o.bdi, sum(o.busy_ns) AS busy_ns
-    FROM wb_stack_own AS o
+    FROM _stack_own AS o
     GROUP BY o.bdi
   ),
   slow AS (
     SELECT o.bdi
-    FROM below AS b
+    FROM own AS o
     CROSS JOIN wb_rule AS v
-    JOIN own AS o ON o.bdi = b.bdi
+    JOIN below AS b ON b.bdi = o.bdi
     WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
   ),
   above AS (
     -- Which of the journals on a disk its requests are of, they do not tell.
     SELECT a.resource, k.bdi AS device, a.from_ts, a.to_ts
-    FROM wb_stack AS k
+    FROM _stack AS k
     CROSS JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
       OR (a.resource = 'write' AND k.bdi NOT IN (SELECT l.bdi FROM slow AS l))
@@ -447,8 +368,8 @@ WITH
     UNION ALL
     SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
     FROM slow AS l
-    CROSS JOIN wb_bounds AS t
-    JOIN wb_stack_own AS s ON s.bdi = l.bdi
+    CROSS JOIN wb_trace AS t
+    JOIN _stack_own AS s ON s.bdi = l.bdi
     WHERE s.to_ts > t.first_ts
   ),
   lifted AS (
@@ -479,6 +400,108 @@ SELECT
   ) - (t.to_ts - t.from_ts) AS before_ns
 FROM told AS t;
 
+-- @view     wb_stack
+-- @summary  The disks that a device lies on, or a file system with a bdi of its
+--   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
+--   between has none. Without the file stacks there are no rows.
+-- @grain    device, disk; order bdi, disk
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT of the device, as events name it; one that has requests of
+--   its own (multipath) is not here
+-- @column   disk TEXT major:minor of a disk at the bottom
+-- @column   own_busy_ns INTEGER how long the device had bios itself, by its own
+--   counters, in steps of a sample: dm-crypt has one while it is enciphered,
+--   and the disk has not yet got it; NULL = not known, or not at all
+-- @column   own_bytes INTEGER what it wrote by these
+-- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
+-- @materialize
+CREATE VIEW wb_stack AS
+SELECT k.bdi, k.disk, o.own_busy_ns, o.own_bytes
+FROM _stack AS k
+LEFT JOIN (
+  SELECT
+    s.bdi,
+    sum(s.busy_ns) AS own_busy_ns,
+    sum(s.written_bytes) AS own_bytes
+  FROM _stack_own AS s
+  GROUP BY s.bdi
+) AS o ON o.bdi = k.bdi;
+
+-- @view     _silence
+-- @summary  Longest time in which a device completed nothing while it had one
+--   and the same request: of devices that had any for two seconds or more.
+-- @grain    device; order device
+-- @key      device
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   silent_ns INTEGER that time
+-- @column   bytes INTEGER of the requests that it had for two seconds then
+-- @column   is_open INTEGER 1: it lasted until the trace ended
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
+-- @materialize
+CREATE VIEW _silence AS
+WITH
+  slow AS MATERIALIZED (
+    SELECT r.device, r.issued_ts, r.until_ts, r.bytes
+    FROM wb_block_request AS r
+    CROSS JOIN wb_rule AS v
+    WHERE r.is_known = 1
+      AND r.until_ts - r.issued_ts >= v.little_most_ns
+      -- Without completions nothing tells that there was none.
+      AND EXISTS (SELECT 1 FROM raw_block_rq_complete)
+    UNION ALL
+    SELECT f.device, b.first_ts, f.to_ts, f.bytes
+    FROM _block_before AS f
+    CROSS JOIN wb_trace AS b
+  ),
+  done AS (
+    SELECT device!(c) AS device, c.ts
+    FROM raw_block_rq_complete AS c
+    WHERE device!(c) IN (SELECT s.device FROM slow AS s)
+    UNION ALL
+    SELECT s.device, b.first_ts
+    FROM slow AS s
+    CROSS JOIN wb_trace AS b
+    UNION ALL
+    SELECT s.device, b.last_ts
+    FROM slow AS s
+    CROSS JOIN wb_trace AS b
+  ),
+  gap AS (
+    SELECT
+      d.device,
+      lag(d.ts) OVER (PARTITION BY d.device ORDER BY d.ts) AS from_ts,
+      d.ts AS to_ts
+    FROM done AS d
+  ),
+  silent AS (
+    SELECT
+      g.device,
+      sum(s.bytes) AS bytes,
+      min(max(s.issued_ts, g.from_ts)) AS from_ts,
+      g.to_ts
+    FROM gap AS g
+    CROSS JOIN wb_rule AS v
+    JOIN slow AS s
+      ON s.device = g.device
+      AND s.issued_ts < g.to_ts
+      AND s.until_ts >= g.to_ts
+    WHERE g.to_ts - g.from_ts >= v.little_most_ns
+    GROUP BY g.device, g.to_ts
+  )
+SELECT
+  s.device,
+  max(s.to_ts - s.from_ts) AS silent_ns,
+  s.bytes,
+  s.to_ts = b.last_ts AS is_open,
+  s.from_ts, s.to_ts
+FROM silent AS s
+CROSS JOIN wb_trace AS b
+CROSS JOIN wb_rule AS v
+WHERE s.to_ts - s.from_ts >= v.little_most_ns
+GROUP BY s.device;
+
 -- @view     _block_before
 -- @summary  Requests that devices had when the trace began: completions whose
 --   issue was not recorded, and is not lost. Parts of a request begin where one
@@ -486,7 +509,7 @@ FROM told AS t;
 -- @grain    device, op; order device, op
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
--- @column   op TEXT as in wb_block_done
+-- @column   op TEXT of the completion
 -- @column   to_ts INTEGER ns, end of the last
 -- @column   bytes INTEGER of them
 -- @materialize
@@ -552,7 +575,8 @@ WITH
       lead(c.is_end) OVER journal AS next_is_end,
       lead(c.ts) OVER journal AS next_ts
     FROM commits AS c
-    LEFT JOIN wb_partition AS n ON n.partition = c.journal
+    LEFT JOIN wb_device AS n
+      ON instr(n.partitions, ' ' || c.journal || ' ') > 0
     WINDOW journal AS (PARTITION BY c.journal ORDER BY c.seq)
   ),
   kswapd AS (
@@ -594,7 +618,7 @@ WHERE r.op IN ('write', 'flush')
 UNION ALL
 SELECT s.resource, f.device, b.first_ts, f.to_ts
 FROM _block_before AS f
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
   ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
     SELECT 1 FROM wb_wait_request AS q
@@ -603,12 +627,12 @@ JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
 UNION ALL
 SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
 FROM commit_pair AS c
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
 UNION ALL
 SELECT 'journal', c.device, b.first_ts, c.ts
 FROM commit_pair AS c
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE c.is_end = 1 AND c.prev_is_end IS NULL
 UNION ALL
 SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
@@ -623,10 +647,119 @@ WHERE v.end_ts IS NOT NULL
 UNION ALL
 SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
 FROM kswapd_pair AS k
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE k.is_end = 0
 UNION ALL
 SELECT 'kswapd', 'node', b.first_ts, k.ts
 FROM kswapd_pair AS k
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE k.is_end = 1 AND k.prev_is_end IS NULL;
+
+-- @view     _stack
+-- @summary  The disks at the bottom of each device or file system.
+-- @grain    device, disk; order bdi, disk
+-- @column   bdi TEXT as in wb_stack
+-- @column   disk TEXT as in wb_stack
+-- @materialize
+CREATE VIEW _stack AS
+WITH RECURSIVE
+  below(bdi, disk, depth) AS (
+    SELECT n.bdi, n.disk, 1
+    FROM _stack_right AS n
+    UNION
+    SELECT b.bdi, n.disk, b.depth + 1
+    FROM below AS b
+    JOIN _stack_right AS n ON n.bdi = b.disk
+    WHERE b.depth < (SELECT v.depth_most_count FROM wb_rule AS v)
+  )
+SELECT DISTINCT b.bdi, b.disk
+FROM below AS b
+WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
+  AND b.bdi NOT IN (
+    SELECT device!(i) FROM raw_block_rq_issue AS i
+    UNION
+    SELECT device!(c) FROM raw_block_rq_complete AS c
+  );
+
+-- @view     _stack_own
+-- @summary  When a device that lies on disks (wb_stack) had bios itself, by its
+--   own counters: dm-crypt has one while it is enciphered, and the disk has
+--   not yet got it. A file system with a bdi of its own has those of the one
+--   device that it lies on.
+-- @grain    sample of a device; order bdi, to_ts
+-- @column   bdi TEXT of the device, as events name it
+-- @column   from_ts INTEGER ns, start of the time that the sample adds
+-- @column   to_ts INTEGER ns, the sample. The kernel counts the time of a bio
+--   when it ends, so the time may reach back beyond the sample before
+-- @column   busy_ns INTEGER from the one to the other
+-- @column   written_bytes INTEGER that the sample adds
+-- @source   block/blk-core.c update_io_ticks(); drivers/md/dm.c
+--   dm_start_io_acct()
+-- @materialize
+CREATE VIEW _stack_own AS
+WITH
+  stacked AS (
+    SELECT DISTINCT
+      k.bdi,
+      CAST(substr(k.bdi, instr(k.bdi, ':') + 1) AS INTEGER) AS minor
+    FROM _stack AS k
+    WHERE k.bdi GLOB '[0-9]*:[0-9]*'
+  ),
+  -- A sample that has no number has the kernel's name: dm-0 has the minor 0,
+  -- and md127 is 9:127.
+  named AS (
+    SELECT
+      CASE WHEN t.bdi GLOB '9:*' THEN 'md' || t.minor ELSE 'dm-' || t.minor END
+        AS disk,
+      min(t.bdi) AS bdi
+    FROM stacked AS t
+    GROUP BY 1
+    HAVING count(*) = 1
+  ),
+  own AS (
+    SELECT
+      coalesce(s.device, n.bdi) AS bdi,
+      s.ts, s.busy_ns, s.queued_ns, s.written_bytes
+    FROM wb_usage AS s
+    LEFT JOIN named AS n ON n.disk = s.object
+    WHERE s.source = 'block'
+      AND coalesce(s.device, n.bdi) IN (SELECT t.bdi FROM stacked AS t)
+  ),
+  -- Old kernels count a whole jiffy for each bio, however short: the time is
+  -- right where bios waited at least as long.
+  watched AS (
+    SELECT o.bdi
+    FROM own AS o
+    GROUP BY o.bdi
+    HAVING sum(o.queued_ns) >= sum(o.busy_ns)
+  ),
+  -- btrfs on dm-crypt.
+  borrowed AS (
+    SELECT r.bdi, min(r.disk) AS device
+    FROM _stack_right AS r
+    WHERE r.bdi NOT GLOB '[0-9]*:[0-9]*'
+    GROUP BY r.bdi
+    HAVING count(*) = 1
+  )
+SELECT
+  b.bdi,
+  o.ts - o.busy_ns AS from_ts,
+  o.ts AS to_ts,
+  o.busy_ns, o.written_bytes
+FROM (
+  SELECT w.bdi, w.bdi AS device FROM watched AS w
+  UNION ALL
+  SELECT r.bdi, r.device FROM borrowed AS r
+) AS b
+JOIN watched AS w ON w.bdi = b.device
+JOIN own AS o ON o.bdi = w.bdi
+WHERE o.busy_ns > 0;
+
+-- @view     _stack_right
+-- @summary  What lies right below a device, or a file system with a bdi of its
+--   own.
+-- @grain    device, device below; order bdi, disk
+CREATE VIEW _stack_right AS
+SELECT DISTINCT s.bdi, s.disk
+FROM raw_stack AS s
+WHERE s.bdi <> s.disk;

@@ -140,7 +140,8 @@ SELECT
   s.cut
 FROM _sync_call AS s
 -- ext4 names a partition.
-LEFT JOIN wb_partition AS n ON n.partition = s.device;
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || s.device || ' ') > 0;
 
 -- @view     _write_entered
 -- @summary  Entries of system calls that write, each with its return.

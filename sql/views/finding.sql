@@ -69,18 +69,17 @@ WITH
         coalesce(min(c.limit_bytes), 0)
       ) / u.page_bytes AS least,
       max(c.dirty_bytes) / u.page_bytes AS most,
-      s.memory_bytes / u.page_bytes AS memory,
+      u.memory_bytes / u.page_bytes AS memory,
       NULL AS far
-    FROM wb_dirty_setting AS s
-    CROSS JOIN wb_units AS u
+    FROM wb_units AS u
     LEFT JOIN wb_throttle_cause AS c ON 1 = 1
-    GROUP BY s.memory_bytes, u.page_bytes
+    GROUP BY u.memory_bytes, u.page_bytes
     UNION ALL
     SELECT
       'events of global_dirty_state',
       e.least_pages,
       e.dirty_max_bytes / u.page_bytes,
-      s.memory_bytes / u.page_bytes,
+      u.memory_bytes / u.page_bytes,
       -- It falls slowly to a threshold that was lowered, in the run or before
       -- the part that is asked for. That is 0 where low memory is full.
       CASE
@@ -94,7 +93,6 @@ WITH
       END
     FROM wb_dirty_extent AS e
     CROSS JOIN wb_params AS p
-    CROSS JOIN wb_dirty_setting AS s
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
   ),

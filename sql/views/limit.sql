@@ -65,7 +65,6 @@ WITH
       ) AS limit_pages,
       a.factor, a.few_pages_count
     FROM asked AS a
-    CROSS JOIN wb_dirty_setting AS s
     CROSS JOIN wb_units AS u
     CROSS JOIN raw_global_dirty_state AS n
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
@@ -77,7 +76,7 @@ WITH
       AND (
         n.thresh < p.thresh
         OR n.ts - p.ts <= a.stale_ns
-        OR p.thresh = (s.dirty_bytes + u.page_bytes - 1) / u.page_bytes
+        OR p.thresh = (u.dirty_bytes + u.page_bytes - 1) / u.page_bytes
       )
   )
 SELECT s.seq, s.ts, s.from_pages, s.to_pages, s.dirty_pages

@@ -68,7 +68,7 @@ WITH
       p.*,
       t.finding AS throttle_finding,
       t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
-      t.holder_share_ratio,
+      t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count,
       coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
       t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
       CASE
@@ -87,10 +87,10 @@ WITH
       m.is_shared AS is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
       coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
-      p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
+      instr(m.bdis, ' ' || p.bdi || ' ') > 0
         OR p.bdi = '(unknown)' AS is_on_swap_device
     FROM _loss_wait AS p
-    CROSS JOIN wb_swap_state AS m
+    CROSS JOIN wb_swap AS m
     CROSS JOIN reclaim_run AS g
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
@@ -139,7 +139,8 @@ SELECT
     WHEN t.is_own_read THEN 'disk_reads'
   END AS finding,
   t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
-  t.device_ratio, t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call,
+  t.rival_cgroup_ino, t.runs_count, t.device_ratio, t.nr_writeback,
+  t.disk_bytes_per_s, t.call_seq, t.sync_call,
   -- A wait for a request of its own has one.
   CASE t.kind WHEN 'block queue' THEN 1.0
     ELSE coalesce(t.device_ratio, k.busy_ratio, 0.0)
@@ -326,6 +327,8 @@ JOIN call AS c
 -- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
 -- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
 --   0 = none is known
+-- @column   rival_cgroup_ino INTEGER as in wb_pool
+-- @column   runs_count INTEGER as in wb_pool
 -- @column   device_ratio REAL as in wb_loss
 -- @column   nr_writeback INTEGER throttle: pages under writeback when it was
 --   decided; NULL = not recorded
@@ -346,18 +349,15 @@ WITH
       c.seq, c.ts, c.bdi,
       coalesce(c.cgroup_ino, 1) AS cgroup_ino,
       c.cause, c.avg_write_bw_bytes_per_s, o.is_innocent, o.own_share_ratio,
-      h.bdi AS holder_bdi,
-      h.cgroup_ino AS holder_cgroup_ino,
-      CASE WHEN o.own_share_ratio IS NOT NULL
-        THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
-      END AS holder_share_ratio,
+      o.holder_bdi, o.holder_cgroup_ino, o.holder_share_ratio, o.has_rival,
+      o.rival_cgroup_ino, o.is_written, o.still_ns, o.runs_count,
       -- What compresses pages is not idle.
       CASE WHEN d.reached_ratio IS NULL AND c.bdi IN (
         SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
       ) THEN
         1.0 * (
-          busy_until!('device', c.bdi, c.sleep_ts + c.slept_ns)
-            - busy_until!('device', c.bdi, c.sleep_ts)
+          busy_until!(c.sleep_ts + c.slept_ns, 'device', c.bdi)
+            - busy_until!(c.sleep_ts, 'device', c.bdi)
         ) / c.slept_ns
       END AS device_ratio,
       CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
@@ -376,8 +376,7 @@ WITH
         LIMIT 1
       ) AS nr_writeback
     FROM wb_throttle_cause AS c
-    CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
-    LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
+    CROSS JOIN wb_pool AS o ON o.seq = c.seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
     LEFT JOIN first_of_wb AS f
       ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
@@ -423,7 +422,8 @@ SELECT
         p.bdi GLOB '7:*'
         AND p.holder_bdi IN (SELECT o.bdi FROM below_loop AS o)
       ) THEN
-      CASE WHEN coalesce(p.holder_bdi, r.bdi) = p.bdi THEN 'cgroup_starves'
+      CASE
+        WHEN coalesce(p.holder_bdi = p.bdi, p.has_rival) THEN 'cgroup_starves'
         ELSE 'slow_bdi_starves'
       END
     -- Nearly all of the pool was given to the block layer, and not to the disk.
@@ -447,29 +447,27 @@ SELECT
     ELSE 'cause_unknown'
   END AS finding,
   p.holder_bdi, p.holder_cgroup_ino, p.own_share_ratio, p.holder_share_ratio,
-  p.device_ratio, p.nr_writeback, p.call_seq
+  p.rival_cgroup_ino, p.runs_count, p.device_ratio, p.nr_writeback, p.call_seq
 FROM (
   SELECT
     a.*,
     a.dirty_bytes < 0 OR a.wb_dirty_bytes < 0 OR a.limit_bytes < 0
       OR a.dirty_bytes > e.memory_bytes AS is_impossible,
     max(
-      coalesce(a.nr_writeback, w.bdi IS NULL),
-      coalesce(a.device_ratio, w.bdi IS NULL)
+      coalesce(a.nr_writeback, a.is_written),
+      coalesce(a.device_ratio, a.is_written)
     ) = 0
       -- Pages are with it, and it completes none.
-      OR coalesce(w.still_ns >= u.worth_most_ns, 0)
+      OR coalesce(a.still_ns >= u.worth_most_ns, 0)
         AND a.device_ratio IS NULL AS is_unwritten
   FROM placed AS a
-  CROSS JOIN wb_dirty_setting AS e
+  CROSS JOIN wb_units AS e
   CROSS JOIN wb_rule AS u
-  LEFT JOIN wb_unwritten AS w ON w.bdi = a.bdi
 ) AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN shown AS s ON s.bdi = p.bdi
 LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
-LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
 LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
 
@@ -520,8 +518,8 @@ CREATE VIEW _device_pace AS
 WITH
   sampled AS (
     SELECT s.device, 1.0 * sum(s.busy_ns) / sum(s.dur_ns) AS ratio
-    FROM wb_block_sample AS s
-    WHERE s.device IS NOT NULL
+    FROM wb_usage AS s
+    WHERE s.source = 'block' AND s.device IS NOT NULL
     GROUP BY s.device
   ),
   busy AS (

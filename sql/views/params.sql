@@ -27,7 +27,9 @@ SELECT
   NULL AS cgroup_ino;
 
 -- @view     wb_units
--- @summary  What the kernel's units are worth; every conversion reads it.
+-- @summary  What the kernel's units are worth, which every conversion reads,
+--   and what else holds for all of the machine: its memory, and the settings of
+--   dirty limits; of a pair of bytes and ratio, the one that is in force.
 -- @grain    one row
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
@@ -42,25 +44,84 @@ SELECT
 -- @column   ms_ns INTEGER ns in a ms
 -- @column   us_ns INTEGER ns in a us
 -- @column   second_ns INTEGER ns in a second
--- @source   mm/page-writeback.c, include/linux/blk_types.h
+-- @column   dirty_bytes INTEGER vm.dirty_bytes; NULL = the ratio is in force,
+--   or nothing tells
+-- @column   dirty_ratio INTEGER vm.dirty_ratio, per cent; NULL likewise
+-- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes; NULL
+--   likewise
+-- @column   dirty_background_ratio INTEGER vm.dirty_background_ratio; NULL
+--   likewise
+-- @column   watermark_scale_factor INTEGER vm.watermark_scale_factor; NULL =
+--   nothing tells
+-- @column   round_bytes INTEGER 1 MiB: what is proposed is a multiple of it
+-- @column   least_bytes INTEGER a lower limit is not kept: four times what the
+--   counters of a wb may be off, as each CPU counts some pages by itself; NULL
+--   = nothing tells how many CPUs there are
+-- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
+--   default: no more is proposed; NULL = nothing tells
+-- @column   memory_bytes INTEGER the memory; NULL likewise
+-- @source   mm/page-writeback.c, include/linux/blk_types.h;
+--   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(), WB_STAT_BATCH
 -- @materialize
 CREATE VIEW wb_units AS
 SELECT
-  coalesce(
-    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
-  ) AS page_bytes,
-  l.long_bytes,
+  l.page_bytes, l.long_bytes,
   CASE l.long_bytes WHEN 4 THEN (1 << 32) - 1 ELSE -1 END AS long_mask,
   CASE l.long_bytes WHEN 4 THEN 1 << 31 ELSE 0 END AS long_half,
   1024 AS kib_bytes,
   512 AS sector_bytes,
   1000000 AS ms_ns,
   1000 AS us_ns,
-  1000000000 AS second_ns
+  1000000000 AS second_ns,
+  nullif(s.dirty_bytes, 0) AS dirty_bytes,
+  -- 0 is a ratio, too, where the bytes are 0.
+  CASE s.dirty_bytes WHEN 0 THEN s.dirty_ratio ELSE nullif(s.dirty_ratio, 0) END
+    AS dirty_ratio,
+  nullif(s.background_bytes, 0) AS dirty_background_bytes,
+  CASE s.background_bytes
+    WHEN 0 THEN s.background_ratio
+    ELSE nullif(s.background_ratio, 0)
+  END AS dirty_background_ratio,
+  s.watermark_scale_factor,
+  1048576 AS round_bytes,
+  32 * l.cpus_count * l.page_bytes * (
+    1 + (l.cpus_count >> 1 > 0) + (l.cpus_count >> 2 > 0)
+    + (l.cpus_count >> 3 > 0) + (l.cpus_count >> 4 > 0)
+    + (l.cpus_count >> 5 > 0) + (l.cpus_count >> 6 > 0)
+    + (l.cpus_count >> 7 > 0) + (l.cpus_count >> 8 > 0)
+    + (l.cpus_count >> 9 > 0) + (l.cpus_count >> 10 > 0)
+    + (l.cpus_count >> 11 > 0) + (l.cpus_count >> 12 > 0)
+  ) AS least_bytes,
+  l.memory_bytes / 5 / 1048576 * 1048576 AS most_bytes,
+  l.memory_bytes
 FROM (
   SELECT
-    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes
-) AS l;
+    coalesce(
+      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
+    ) AS page_bytes,
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes')
+      AS long_bytes,
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count')
+      AS cpus_count,
+    (
+      SELECT i.value * 1024
+      FROM raw_meminfo AS i
+      WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
+    ) AS memory_bytes
+) AS l
+CROSS JOIN (
+  SELECT
+    max(CASE o.name WHEN 'vm.dirty_bytes' THEN o.number END) AS dirty_bytes,
+    max(CASE o.name WHEN 'vm.dirty_ratio' THEN o.number END) AS dirty_ratio,
+    max(CASE o.name WHEN 'vm.dirty_background_bytes' THEN o.number END)
+      AS background_bytes,
+    max(CASE o.name WHEN 'vm.dirty_background_ratio' THEN o.number END)
+      AS background_ratio,
+    max(CASE o.name WHEN 'vm.watermark_scale_factor' THEN o.number END)
+      AS watermark_scale_factor
+  FROM raw_sysctl AS o
+  WHERE o.number >= 0
+) AS s;
 
 -- @view     wb_kernel
 -- @shared

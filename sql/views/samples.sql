@@ -2,87 +2,6 @@
 -- Series that wbscope record samples beside the trace: backing devices, disks,
 -- cgroups, pressure, /proc. Without them these views have no rows.
 
--- @view     wb_sample
--- @summary  Every sampled counter, in bytes, ns and numbers. Counters that only
---   grow do so from the boot of the machine.
--- @grain    counter and sample; order source, object, name, ts
--- @column   source TEXT block, bdi, wb (a cgroup's part of a bdi), psi, cgroup,
---   vmstat, meminfo or zoneinfo
--- @column   object TEXT disk; bdi; bdi/cgroup; resource; cgroup/file; node and
---   zone; NULL = the machine
--- @column   name TEXT counter, as the file has it; sectors and ticks of disks
---   are bytes and ns
--- @column   ts INTEGER ns, trace clock
--- @column   value INTEGER in the unit
--- @column   unit TEXT bytes, bytes/s, ns, pages or count
--- @source   Documentation/block/stat.rst, mm/backing-dev.c,
---   Documentation/accounting/psi.rst, Documentation/admin-guide/cgroup-v2.rst
-CREATE VIEW wb_sample AS
-WITH
-  told AS (
-    SELECT
-      s.source, s.object,
-      CASE
-        WHEN s.source = 'block' AND s.name GLOB '*_sectors' THEN 'sectors'
-        WHEN s.source = 'block'
-          AND (s.name GLOB '*_ticks' OR s.name = 'time_in_queue') THEN 'ms'
-        WHEN s.source = 'cgroup'
-          AND (s.object GLOB '*memory.[scmh]*' OR s.name GLOB '* [rwd]bytes')
-          THEN 'bytes'
-        ELSE s.unit
-      END AS unit,
-      s.name, s.ts, s.value
-    FROM raw_sample AS s
-    WHERE s.sample = 'sampled'
-      AND s.name NOT IN ('state', 'bdi_list')
-    UNION ALL
-    SELECT
-      'meminfo',
-      NULL, m.unit, m.name, m.ts, m.value
-    FROM raw_meminfo AS m
-    WHERE m.ts IS NOT NULL
-    UNION ALL
-    SELECT
-      'vmstat',
-      NULL,
-      CASE WHEN v.name GLOB 'nr_*' THEN 'pages' END,
-      v.name, v.ts, v.value
-    FROM raw_vmstat AS v
-    WHERE v.ts IS NOT NULL
-    UNION ALL
-    SELECT
-      'zoneinfo',
-      'node ' || z.node || coalesce(' ' || z.zone, ''),
-      'pages',
-      z.name, z.ts, z.value
-    FROM raw_zoneinfo AS z
-    WHERE z.sample = 'sampled'
-  )
-SELECT
-  t.source, t.object,
-  CASE t.unit
-    WHEN 'sectors' THEN replace(t.name, '_sectors', '_bytes')
-    ELSE t.name
-  END AS name,
-  t.ts,
-  t.value * CASE t.unit
-    WHEN 'kB' THEN u.kib_bytes
-    WHEN 'kBps' THEN u.kib_bytes
-    WHEN 'sectors' THEN u.sector_bytes
-    WHEN 'ms' THEN u.ms_ns
-    WHEN 'us' THEN u.us_ns
-    ELSE 1
-  END AS value,
-  CASE
-    WHEN t.unit IN ('kB', 'sectors', 'bytes') THEN 'bytes'
-    WHEN t.unit = 'kBps' THEN 'bytes/s'
-    WHEN t.unit IN ('ms', 'us') THEN 'ns'
-    WHEN t.unit = 'pages' THEN 'pages'
-    ELSE 'count'
-  END AS unit
-FROM told AS t
-CROSS JOIN wb_units AS u;
-
 -- @view     wb_bdi_sample
 -- @summary  Dirty pages, pages under writeback, threshold and bandwidth of each
 --   bdi that had any, as its statistics in debugfs say. From 6.10 on also of
@@ -195,26 +114,94 @@ SELECT
 FROM counted AS g
 CROSS JOIN wb_units AS u;
 
--- @view     wb_block_sample
--- @shared
+-- @view     wb_usage
+-- @summary  What each disk that did something and each cgroup that writes did
+--   between two samples, and how long tasks stood still for want of a resource.
+-- @grain    sample of a disk, a cgroup or a resource; order source, object,
+--   cgroup_ino, ts
+-- @column   source TEXT block (/sys/block), cgroup or psi (/proc/pressure)
+-- @column   object TEXT disk, such as vda; folder of a cgroup, NULL = not
+--   recorded; cpu, io or memory
+-- @column   ts INTEGER ns, trace clock, of the later sample
+-- @column   dur_ns INTEGER since the sample before; NULL = the first one of a
+--   cgroup, or its counters went back: then there are no counts either
+-- @column   device TEXT of a disk, major:minor; NULL = not recorded
+-- @column   cgroup_ino INTEGER inode of a cgroup
+-- @column   reads_count INTEGER requests of a disk that completed
+-- @column   writes_count INTEGER requests of a disk that completed
+-- @column   read_bytes INTEGER of these; of a cgroup by io.stat, NULL = no io
+--   controller
+-- @column   written_bytes INTEGER likewise
+-- @column   busy_ns INTEGER a disk had a request in flight (io_ticks); in steps
+--   of a jiffy from 5.0 on
+-- @column   queued_ns INTEGER requests of a disk times the time that they took
+-- @column   dirty_bytes INTEGER of a cgroup: dirty pages, not under writeback
+-- @column   writeback_bytes INTEGER of a cgroup: pages under writeback
+-- @column   file_bytes INTEGER of a cgroup: page cache
+-- @column   memory_bytes INTEGER of a cgroup: all its memory; NULL on version 1
+-- @column   memory_high_bytes INTEGER of a cgroup: memory.high; NULL = none
+-- @column   memory_max_bytes INTEGER of a cgroup: memory.max; NULL = none
+-- @column   max_events_count INTEGER times that a cgroup ran into memory.max
+-- @column   some_ns INTEGER time in which a task of a CPU waited, mean of CPUs
+--   by their time not idle; of one CPU: at least one task waited. Of a cgroup:
+--   for I/O
+-- @column   full_ns INTEGER the same of the time in which a task waited and no
+--   other could run; NULL = not told. Of a cgroup: for I/O
+-- @column   memory_full_ns INTEGER all tasks of a cgroup waited for memory
+-- @source   Documentation/block/stat.rst, Documentation/accounting/psi.rst,
+--   Documentation/admin-guide/cgroup-v2.rst
+CREATE VIEW wb_usage AS
+SELECT
+  'block' AS source,
+  b.disk AS object,
+  b.ts, b.dur_ns, b.device,
+  NULL AS cgroup_ino,
+  b.reads_count, b.writes_count, b.read_bytes, b.written_bytes, b.busy_ns,
+  b.queued_ns,
+  NULL AS dirty_bytes,
+  NULL AS writeback_bytes,
+  NULL AS file_bytes,
+  NULL AS memory_bytes,
+  NULL AS memory_high_bytes,
+  NULL AS memory_max_bytes,
+  NULL AS max_events_count,
+  NULL AS some_ns,
+  NULL AS full_ns,
+  NULL AS memory_full_ns
+FROM _block_sample AS b
+UNION ALL
+SELECT
+  'cgroup',
+  c.path, c.ts, c.dur_ns, NULL, c.cgroup_ino, NULL, NULL, c.read_bytes,
+  c.written_bytes, NULL, NULL, c.dirty_bytes, c.writeback_bytes, c.file_bytes,
+  c.memory_bytes, c.memory_high_bytes, c.memory_max_bytes, c.max_events_count,
+  c.io_some_ns, c.io_full_ns, c.memory_full_ns
+FROM _cgroup_sample AS c
+UNION ALL
+SELECT
+  'psi',
+  p.resource, p.ts, p.dur_ns, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.some_ns, p.full_ns, NULL
+FROM _pressure_sample AS p;
+
+-- @view     _block_sample
 -- @summary  What each disk that did something did between two samples of
 --   /sys/block/*/stat.
 -- @grain    sample but the first, and that in which the counters went back:
 --   another disk has the name; order disk, ts
--- @column   ts INTEGER ns, trace clock, of the later sample
--- @column   dur_ns INTEGER since the sample before
+-- @column   ts INTEGER as in wb_usage
+-- @column   dur_ns INTEGER as in wb_usage
 -- @column   disk TEXT its name, such as vda
--- @column   reads_count INTEGER requests that completed
--- @column   writes_count INTEGER requests that completed
--- @column   read_bytes INTEGER of these
--- @column   written_bytes INTEGER of these
--- @column   busy_ns INTEGER with a request in flight (io_ticks); in steps of
---   a jiffy from 5.0 on
--- @column   queued_ns INTEGER requests times the time that they took
--- @column   in_flight_count INTEGER requests in flight at ts
+-- @column   device TEXT as in wb_usage
+-- @column   reads_count INTEGER as in wb_usage
+-- @column   writes_count INTEGER as in wb_usage
+-- @column   read_bytes INTEGER as in wb_usage
+-- @column   written_bytes INTEGER as in wb_usage
+-- @column   busy_ns INTEGER as in wb_usage
+-- @column   queued_ns INTEGER as in wb_usage
 -- @source   Documentation/block/stat.rst
 -- @materialize
-CREATE VIEW wb_block_sample AS
+CREATE VIEW _block_sample AS
 WITH
   told AS (
     SELECT
@@ -226,8 +213,7 @@ WITH
       max(CASE WHEN s.name = 'write_sectors' THEN s.value END)
         AS write_sectors,
       max(CASE WHEN s.name = 'io_ticks' THEN s.value END) AS io_ticks,
-      max(CASE WHEN s.name = 'time_in_queue' THEN s.value END) AS queue_ticks,
-      max(CASE WHEN s.name = 'in_flight' THEN s.value END) AS in_flight
+      max(CASE WHEN s.name = 'time_in_queue' THEN s.value END) AS queue_ticks
     FROM raw_sample AS s
     WHERE s.source = 'block' AND s.sample = 'sampled'
     GROUP BY s.ts, s.object
@@ -240,7 +226,7 @@ WITH
   ),
   gained AS (
     SELECT
-      t.ts, t.disk, t.in_flight,
+      t.ts, t.disk,
       t.ts - lag(t.ts) OVER disk AS dur_ns,
       ((t.reads - lag(t.reads) OVER disk + u.long_half) & u.long_mask)
         - u.long_half AS reads,
@@ -275,11 +261,18 @@ SELECT
   g.read_sectors * u.sector_bytes AS read_bytes,
   g.write_sectors * u.sector_bytes AS written_bytes,
   g.io_ticks * u.ms_ns AS busy_ns,
-  g.queue_ticks * u.ms_ns AS queued_ns,
-  g.in_flight AS in_flight_count
+  g.queue_ticks * u.ms_ns AS queued_ns
 FROM gained AS g
 CROSS JOIN wb_units AS u
-LEFT JOIN _disk_number AS n ON n.disk = g.disk
+LEFT JOIN (
+  SELECT
+    s.object AS disk,
+    max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
+      || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS device
+  FROM raw_sample AS s
+  WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
+  GROUP BY s.object
+) AS n ON n.disk = g.disk
 WHERE g.dur_ns > 0
   AND coalesce(
     g.reads < 0 OR g.writes < 0 OR g.read_sectors < 0 OR g.write_sectors < 0
@@ -287,72 +280,28 @@ WHERE g.dur_ns > 0
     0
   ) = 0;
 
--- @view     wb_disk_gained
--- @shared
--- @summary  What each disk wrote between the files that were read before and
---   after the trace, of disks that are in both.
--- @grain    disk; order disk
--- @column   disk TEXT its name, such as vda
--- @column   written_bytes INTEGER in all
--- @source   Documentation/block/stat.rst
-CREATE VIEW wb_disk_gained AS
-WITH
-  told AS (
-    SELECT
-      s.object AS disk,
-      max(CASE s.sample WHEN 'before' THEN s.value END) AS before_value,
-      max(CASE s.sample WHEN 'after' THEN s.value END) AS after_value
-    FROM raw_sample AS s
-    WHERE s.source = 'block' AND s.name = 'write_sectors'
-      AND s.sample IN ('before', 'after')
-    GROUP BY s.object
-  ),
-  gained AS (
-    SELECT
-      t.disk,
-      ((t.after_value - t.before_value + u.long_half) & u.long_mask)
-        - u.long_half AS sectors
-    FROM told AS t
-    CROSS JOIN wb_units AS u
-  )
-SELECT
-  g.disk, n.device,
-  g.sectors * u.sector_bytes AS written_bytes
-FROM gained AS g
-CROSS JOIN wb_units AS u
-LEFT JOIN _disk_number AS n ON n.disk = g.disk
-WHERE g.sectors >= 0;
-
--- @view     wb_cgroup_sample
--- @shared
+-- @view     _cgroup_sample
 -- @summary  Dirty pages, memory and I/O of each cgroup that writes.
 -- @grain    sample; order cgroup_ino, ts
--- @column   ts INTEGER ns, trace clock
--- @column   dur_ns INTEGER since the sample before; NULL = the first, or
---   counters went back: another cgroup has the inode, or a disk is gone. Then
---   the counts below are NULL, too
--- @column   cgroup_ino INTEGER inode of the cgroup
+-- @column   ts INTEGER as in wb_usage
+-- @column   dur_ns INTEGER as in wb_usage
+-- @column   cgroup_ino INTEGER as in wb_usage
 -- @column   path TEXT its folder; NULL = not recorded
--- @column   dirty_bytes INTEGER dirty pages of files, not under writeback
--- @column   writeback_bytes INTEGER under writeback
--- @column   file_bytes INTEGER page cache
--- @column   anon_bytes INTEGER anonymous memory; NULL on version 1
--- @column   memory_bytes INTEGER all its memory; NULL on version 1
--- @column   memory_high_bytes INTEGER memory.high; NULL = none
--- @column   memory_max_bytes INTEGER memory.max; NULL = none
--- @column   max_events_count INTEGER times that it ran into memory.max since
---   the sample before
--- @column   high_events_count INTEGER times that it ran into memory.high
--- @column   read_bytes INTEGER by io.stat, since the sample before; NULL = no
---   io controller
--- @column   written_bytes INTEGER by io.stat, since the sample before
--- @column   io_some_ns INTEGER some task waited for I/O (io.pressure)
--- @column   io_full_ns INTEGER all its tasks that could run waited for I/O
--- @column   memory_some_ns INTEGER some task waited for memory
--- @column   memory_full_ns INTEGER all waited for memory
+-- @column   dirty_bytes INTEGER as in wb_usage
+-- @column   writeback_bytes INTEGER as in wb_usage
+-- @column   file_bytes INTEGER as in wb_usage
+-- @column   memory_bytes INTEGER as in wb_usage
+-- @column   memory_high_bytes INTEGER as in wb_usage
+-- @column   memory_max_bytes INTEGER as in wb_usage
+-- @column   max_events_count INTEGER as in wb_usage, since the sample before
+-- @column   read_bytes INTEGER as in wb_usage
+-- @column   written_bytes INTEGER as in wb_usage
+-- @column   io_some_ns INTEGER some_ns of wb_usage
+-- @column   io_full_ns INTEGER full_ns of wb_usage
+-- @column   memory_full_ns INTEGER as in wb_usage
 -- @source   Documentation/admin-guide/cgroup-v2.rst, mm/memcontrol.c
 -- @materialize
-CREATE VIEW wb_cgroup_sample AS
+CREATE VIEW _cgroup_sample AS
 WITH
   split AS (
     SELECT
@@ -375,8 +324,6 @@ WITH
         THEN c.value END) AS writeback,
       max(CASE WHEN c.file = 'memory.stat' AND c.name IN ('file', 'cache')
         THEN c.value END) AS file,
-      max(CASE WHEN c.file = 'memory.stat' AND c.name = 'anon'
-        THEN c.value END) AS anon,
       max(CASE WHEN c.file = 'memory.current' THEN c.value END) AS memory,
       max(CASE WHEN c.file = 'memory.high' THEN c.value END) AS memory_high,
       max(CASE WHEN c.file = 'memory.max' THEN c.value END) AS memory_max,
@@ -434,17 +381,14 @@ SELECT
   g.dirty AS dirty_bytes,
   g.writeback AS writeback_bytes,
   g.file AS file_bytes,
-  g.anon AS anon_bytes,
   g.memory AS memory_bytes,
   g.memory_high AS memory_high_bytes,
   g.memory_max AS memory_max_bytes,
   g.same * g.max_events_gained AS max_events_count,
-  g.same * g.high_events_gained AS high_events_count,
   g.same * g.rbytes_gained AS read_bytes,
   g.same * g.wbytes_gained AS written_bytes,
   g.same * g.io_some_gained * u.us_ns AS io_some_ns,
   g.same * g.io_full_gained * u.us_ns AS io_full_ns,
-  g.same * g.memory_some_gained * u.us_ns AS memory_some_ns,
   g.same * g.memory_full_gained * u.us_ns AS memory_full_ns
 FROM counted AS g
 CROSS JOIN wb_units AS u
@@ -454,21 +398,18 @@ LEFT JOIN (
   GROUP BY k.cgroup_ino
 ) AS c ON c.cgroup_ino = g.cgroup_ino;
 
--- @view     wb_pressure_sample
--- @shared
+-- @view     _pressure_sample
 -- @summary  How long tasks stood still for want of a resource, between two
 --   samples of /proc/pressure.
 -- @grain    sample but the first; order resource, ts
--- @column   ts INTEGER ns, trace clock, of the later sample
--- @column   dur_ns INTEGER since the sample before
+-- @column   ts INTEGER as in wb_usage
+-- @column   dur_ns INTEGER as in wb_usage
 -- @column   resource TEXT cpu, io or memory
--- @column   some_ns INTEGER time in which a task of a CPU waited, mean of CPUs
---   by their time not idle; of one CPU: at least one task waited
--- @column   full_ns INTEGER the same of the time in which a task waited and no
---   other could run; NULL = not told
+-- @column   some_ns INTEGER as in wb_usage
+-- @column   full_ns INTEGER as in wb_usage
 -- @source   Documentation/accounting/psi.rst; kernel/sched/psi.c
 -- @materialize
-CREATE VIEW wb_pressure_sample AS
+CREATE VIEW _pressure_sample AS
 WITH
   told AS (
     SELECT
@@ -496,17 +437,3 @@ SELECT
 FROM gained AS g
 CROSS JOIN wb_units AS u
 WHERE g.dur_ns > 0 AND coalesce(g.some_us < 0 OR g.full_us < 0, 0) = 0;
-
--- @view     _disk_number
--- @summary  The number of each disk.
--- @grain    disk; order disk
--- @column   disk TEXT its name, such as vda
--- @column   device TEXT major:minor; NULL = not recorded
-CREATE VIEW _disk_number AS
-SELECT
-  s.object AS disk,
-  max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
-    || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS device
-FROM raw_sample AS s
-WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
-GROUP BY s.object;

@@ -536,8 +536,8 @@ WITH
     SELECT
       a.wait_id, a.resource,
       sum(
-        busy_until!(a.resource, a.device, p.to_ts)
-          - busy_until!(a.resource, a.device, p.from_ts)
+        busy_until!(p.to_ts, a.resource, a.device)
+          - busy_until!(p.from_ts, a.resource, a.device)
       ) AS busy_ns
     FROM wb_wait_piece AS p
     CROSS JOIN asked AS a ON a.wait_id = p.wait_id

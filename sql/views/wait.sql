@@ -406,7 +406,8 @@ FROM paired AS p
 CROSS JOIN wb_bounds AS b
 CROSS JOIN lost AS l
 -- XFS names a partition.
-LEFT JOIN wb_partition AS n ON n.partition = p.device
+LEFT JOIN wb_device AS n
+  ON instr(n.partitions, ' ' || p.device || ' ') > 0
 WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;
 
 -- @view     _wait_call
@@ -602,7 +603,8 @@ WITH
       j.stall_ms * u.ms_ns, coalesce(n.bdi, device!(j)), NULL
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
-    LEFT JOIN wb_partition AS n ON n.partition = device!(j)
+    LEFT JOIN wb_device AS n
+      ON instr(n.partitions, ' ' || device!(j) || ' ') > 0
   ),
   -- Events before a sleep whose end no event of their own tells.
   announced AS (
@@ -616,7 +618,8 @@ WITH
     SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
       coalesce(n.bdi, device!(x))
     FROM raw_xfs_log_cil_wait AS x
-    LEFT JOIN wb_partition AS n ON n.partition = device!(x)
+    LEFT JOIN wb_device AS n
+      ON instr(n.partitions, ' ' || device!(x) || ' ') > 0
   )
 SELECT
   s.seq, s.ts, s.end_ts, s.tid, f.kind,

@@ -21,6 +21,7 @@
 -- @column   started_ts INTEGER ns, taken from the queue, or its first chunk
 -- @column   finished_ts INTEGER ns, end of its last chunk; NULL = none ended
 -- @column   chunks_count INTEGER writeback_start events
+-- @column   ended_count INTEGER these that ended, and began in the trace
 -- @column   pages_count INTEGER pages of its chunks
 -- @column   bytes INTEGER pages_count in bytes
 -- @column   queued_tid INTEGER thread that queued it; NULL where queued_ts is
@@ -46,6 +47,7 @@ WITH
       min(c.ts) AS started_ts,
       max(CASE WHEN c.step = 'written' THEN c.ts END) AS finished_ts,
       sum(CASE WHEN c.step = 'start' THEN 1 ELSE 0 END) AS chunks_count,
+      count(c.pages_count) AS ended_count,
       coalesce(sum(c.pages_count), 0) AS pages_count
     FROM _work_chunk AS c
     GROUP BY c.work_seq
@@ -121,18 +123,19 @@ WITH
       max(k.for_kupdate) AS for_kupdate, max(k.sync_mode) AS sync_mode,
       max(k.queued_ts) AS queued_ts, max(k.started_ts) AS started_ts,
       max(k.finished_ts) AS finished_ts, max(k.chunks_count) AS chunks_count,
-      max(k.pages_count) AS pages_count, max(k.queued_tid) AS queued_tid
+      max(k.ended_count) AS ended_count, max(k.pages_count) AS pages_count,
+      max(k.queued_tid) AS queued_tid
     FROM (
       SELECT
         w.seq, w.tid, w.name, w.cgroup_ino, w.cgroup_path, w.reason,
         w.for_background, w.for_kupdate, w.sync_mode, NULL AS queued_ts,
-        w.started_ts, w.finished_ts, w.chunks_count, w.pages_count,
-        NULL AS queued_tid
+        w.started_ts, w.finished_ts, w.chunks_count, w.ended_count,
+        w.pages_count, NULL AS queued_tid
       FROM work AS w
       UNION ALL
       SELECT
         q.seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, q.queued_ts,
-        NULL, NULL, NULL, NULL, q.queued_tid
+        NULL, NULL, NULL, NULL, NULL, q.queued_tid
       FROM queued AS q
       WHERE q.is_queue = 0 AND q.after_queue = 1
     ) AS k
@@ -140,7 +143,7 @@ WITH
     UNION ALL
     SELECT
       q.seq, NULL, q.name, q.cgroup_ino, q.cgroup_path, q.reason, NULL, NULL,
-      q.sync_mode, q.ts, NULL, NULL, 0, 0, q.tid
+      q.sync_mode, q.ts, NULL, NULL, 0, 0, 0, q.tid
     FROM queued AS q
     WHERE q.is_queue = 1 AND q.before_exec IS NULL
   )
@@ -164,111 +167,13 @@ SELECT
       ELSE 'unknown'
     END
   ) AS reason,
-  i.queued_ts, i.started_ts, i.finished_ts, i.chunks_count, i.pages_count,
+  i.queued_ts, i.started_ts, i.finished_ts, i.chunks_count, i.ended_count,
+  i.pages_count,
   i.pages_count * u.page_bytes AS bytes,
   i.queued_tid
 FROM item AS i
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
-
--- @view     wb_flushed
--- @shared
--- @summary  How much the flushers wrote for each wb.
--- @grain    bdi, cgroup; order bdi, cgroup_ino
--- @optional writeback:writeback_start, writeback:writeback_written
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   pages_count INTEGER pages of the chunks that ended
--- @column   runs_count INTEGER these chunks
--- @source   fs/fs-writeback.c wb_writeback()
--- @materialize
-CREATE VIEW wb_flushed AS
-WITH
-  steps AS (
-    SELECT
-      s.seq, s.tid, 1 AS is_start, s.name, s.cgroup_ino, s.cgroup_path,
-      s.nr_pages
-    FROM raw_writeback_start AS s
-    UNION ALL
-    SELECT w.seq, w.tid, 0, w.name, w.cgroup_ino, w.cgroup_path, w.nr_pages
-    FROM raw_writeback_written AS w
-  ),
-  followed AS (
-    SELECT
-      s.*,
-      lag(s.is_start) OVER flusher AS after_start,
-      lag(s.name) OVER flusher AS last_name,
-      lag(s.nr_pages) OVER flusher AS last_nr_pages
-    FROM steps AS s
-    WINDOW flusher AS (PARTITION BY s.tid ORDER BY s.seq)
-  )
-SELECT
-  f.name AS bdi,
-  coalesce(f.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
-  sum(f.last_nr_pages - f.nr_pages) AS pages_count,
-  count(*) AS runs_count
-FROM followed AS f
-LEFT JOIN wb_cgroup AS g ON g.path = f.cgroup_path
-WHERE f.is_start = 0 AND f.after_start = 1 AND f.last_name = f.name
-GROUP BY f.name, coalesce(f.cgroup_ino, g.cgroup_ino, 1);
-
--- @view     wb_unwritten
--- @shared
--- @summary  Bdis with throttled tasks for which nothing was written: the
---   machine's nr_written stood still for a second or more, or their flushers
---   began and ended three times or more without a page.
--- @grain    bdi; order bdi
--- @key      bdi
--- @optional writeback:global_dirty_state, writeback:writeback_start,
---   writeback:writeback_written
--- @column   bdi TEXT backing device
--- @column   runs_count INTEGER times that its flushers began and ended; NULL =
---   that was not recorded
--- @column   still_ns INTEGER how long it stood still; NULL = it did not, or was
---   not recorded
--- @source   include/trace/events/writeback.h global_dirty_state: nr_written
--- @materialize
--- @cost     43
-CREATE VIEW wb_unwritten AS
-WITH
-  first AS (
-    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
-    ORDER BY g.seq LIMIT 1
-  ),
-  last AS (
-    SELECT g.ts, g.nr_written FROM raw_global_dirty_state AS g
-    ORDER BY g.seq DESC LIMIT 1
-  ),
-  machine AS (
-    SELECT
-      l.ts - f.ts AS dur,
-      CASE WHEN l.ts - f.ts >= u.second_ns
-        THEN l.nr_written = f.nr_written
-      END AS is_still
-    FROM wb_units AS u
-    LEFT JOIN first AS f ON 1 = 1
-    LEFT JOIN last AS l ON 1 = 1
-  ),
-  flushed AS (
-    SELECT
-      f.bdi,
-      sum(f.pages_count) AS pages_count,
-      sum(f.runs_count) AS runs_count
-    FROM wb_flushed AS f
-    GROUP BY f.bdi
-  )
-SELECT
-  t.bdi, f.runs_count,
-  CASE m.is_still WHEN 1 THEN m.dur END AS still_ns
-FROM machine AS m
--- All events are looked at only where that may be so.
-CROSS JOIN (
-  SELECT DISTINCT r.bdi
-  FROM raw_balance_dirty_pages AS r
-  WHERE (SELECT coalesce(o.is_still, 1) FROM machine AS o) = 1
-) AS t
-LEFT JOIN flushed AS f ON f.bdi = t.bdi
-WHERE coalesce(m.is_still, f.pages_count = 0 AND f.runs_count >= 3) = 1;
 
 -- @view     wb_release
 -- @shared
