@@ -24,6 +24,21 @@ window_start!(ts, bounds, params) =
   - CASE WHEN (ts - bounds.start_ts) % params.window_ns < 0
     THEN params.window_ns ELSE 0 END;
 
+-- A balance_dirty_pages event that tells something: one that charged dirtied
+-- pages, made the task sleep or went round the loop (a step), or came after a
+-- think time of 500 ms and more. Most of a busy run tell nothing. As in the
+-- catalog (notable), word by word: ingest made an index of them.
+is_told!(event) =
+  is_step!(event) OR event.think >= 500;
+
+is_step!(event) =
+  event.pause > 0
+  OR event.paused > 0
+  OR event.pause < -1000
+  OR event.period <> 0
+  OR event.period IS NULL
+  OR event.pause IS NULL;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;

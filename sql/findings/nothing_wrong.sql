@@ -233,8 +233,8 @@ FROM wb_blocked AS s
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 JOIN wb_task AS t ON t.tid = s.tid
-JOIN wb_kernel_task AS k ON k.task_id = t.task_id
-WHERE s.end_ts - s.ts >= v.little_most_ns
+WHERE t.is_kernel = 1
+  AND s.end_ts - s.ts >= v.little_most_ns
   AND s.ts < b.end_ts
   AND s.end_ts > b.start_ts
 GROUP BY b.start_ts

@@ -364,7 +364,7 @@ WITH
     CROSS JOIN kind AS f
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
     CROSS JOIN reclaim_write_scale AS w
     LEFT JOIN _check_told AS t ON t.what = a.what
     LEFT JOIN _check_counted AS c ON c.what = a.what

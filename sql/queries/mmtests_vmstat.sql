@@ -64,7 +64,7 @@ WITH
         ELSE 'nr_vmscan_write - pswpout + zswpwb - zswpout - swpout_zero'
       END AS counter
     FROM reclaim_destination AS d
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
   ),
   span AS (
     SELECT

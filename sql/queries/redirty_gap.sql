@@ -48,7 +48,7 @@ SELECT
   s.dirtied_so_far - s.written_so_far - s.growth AS unexplained_gap_bytes,
   1.0 * s.dirtied_bytes / nullif(s.written_bytes, 0)
     AS dirtied_to_written_ratio,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM summed AS s
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
+JOIN wb_window AS w ON w.window_index = s.window_index
 ORDER BY s.window_start_ns;

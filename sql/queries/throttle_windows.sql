@@ -126,11 +126,10 @@ SELECT
     AS dirtied_bytes,
   s.slept_max_ns,
   1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0) AS dirtied_share_ratio,
-  coalesce(g.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM shared AS s
 CROSS JOIN wb_bounds AS b
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN life AS l ON l.task_id = s.task_id
-LEFT JOIN wb_lost_window AS g ON g.window_index = s.window_index
 WHERE s.lived = 1
 ORDER BY w.window_start_ns, l.tid, l.task_id;

@@ -44,9 +44,9 @@ SELECT
     WHEN d.vanished_bytes >= -v.counter_lag_pages * u.page_bytes
       THEN 1.0 * max(d.vanished_bytes, 0) / nullif(d.dirtied_bytes, 0)
   END AS redirty_ratio,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM balance AS d
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+JOIN wb_window AS w ON w.window_index = d.window_index
 ORDER BY d.window_start_ns;

@@ -405,7 +405,7 @@ FROM ranked AS p
 CROSS JOIN wb_stall AS s ON s.wait_id = p.wait_id
 CROSS JOIN _stall_why AS y ON y.wait_id = s.wait_id
 LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
-LEFT JOIN wb_task_label AS k ON k.task_id = p.task_id;
+LEFT JOIN wb_task AS k ON k.task_id = p.task_id;
 
 -- @timeline tl_stall_count
 -- @title    Waiting tasks
@@ -704,7 +704,7 @@ WITH
       c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
-    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_trace AS h
   )
 SELECT
   p.seq,

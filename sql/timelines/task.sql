@@ -42,7 +42,7 @@ SELECT
   m.task_id AS rank
 FROM moment AS m
 JOIN basis AS b ON b.task_id = m.task_id
-JOIN wb_task_label AS k ON k.task_id = m.task_id;
+JOIN wb_task AS k ON k.task_id = m.task_id;
 
 -- @timeline tl_task_written
 -- @title    Bytes that each task wrote
@@ -77,7 +77,7 @@ SELECT
   'bytes' AS unit,
   c.task_id AS rank
 FROM call AS c
-JOIN wb_task_label AS k ON k.task_id = c.task_id;
+JOIN wb_task AS k ON k.task_id = c.task_id;
 
 -- @timeline tl_task_share
 -- @title    Shares of each task
@@ -144,7 +144,7 @@ SELECT
   s.task_id AS rank
 FROM shared AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
-JOIN wb_task_label AS k ON k.task_id = s.task_id
+JOIN wb_task AS k ON k.task_id = s.task_id
 CROSS JOIN wb_bounds AS b
 CROSS JOIN curve AS c;
 

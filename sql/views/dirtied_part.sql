@@ -90,7 +90,7 @@ WITH
   -- a subquery gives one value, so it is JSON.
   simple AS (
     SELECT e.window_index, CAST(j.key AS INTEGER) AS tid, j.value AS calls
-    FROM wb_window_seq AS e
+    FROM wb_window AS e
     CROSS JOIN json_each(
       (
         SELECT json_group_object(k.tid, k.calls)
@@ -107,7 +107,7 @@ WITH
     WHERE EXISTS (SELECT 1 FROM plain)
     UNION ALL
     SELECT e.window_index, CAST(j.key AS INTEGER), -j.value
-    FROM wb_window_seq AS e
+    FROM wb_window AS e
     CROSS JOIN json_each(
       (
         SELECT json_group_object(k.tid, k.calls)

@@ -577,7 +577,7 @@ CROSS JOIN raw_global_dirty_state AS g
 UNION
 SELECT g.seq
 FROM raw_global_dirty_state AS g
-WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
+WHERE g.tid IN (SELECT t.tid FROM wb_thread AS t WHERE t.is_real_time = 1);
 
 -- @view     wb_dirty_still
 -- @shared
@@ -657,7 +657,7 @@ CROSS JOIN wb_rule AS v;
 -- @materialize
 CREATE VIEW _dirty_edge AS
 SELECT
-  r.window_index,
+  w.window_index,
   w.window_start_ns AS start_ts,
   CASE
     WHEN w.window_end_ns <= b.end_ts AND w.window_end_ns <= b.last_ts
@@ -665,22 +665,21 @@ SELECT
     WHEN b.end_ts <= b.last_ts THEN b.end_ts
     ELSE b.last_ts
   END AS end_ts,
-  r.state_first_seq AS first_seq,
-  r.state_after_seq AS after_seq,
+  w.state_first_seq AS first_seq,
+  w.state_after_seq AS after_seq,
   (
     SELECT max(g.seq)
     FROM raw_global_dirty_state AS g
-    WHERE g.seq < r.state_first_seq
+    WHERE g.seq < w.state_first_seq
   ) AS carried_seq,
   (
     SELECT max(g.seq)
     FROM raw_global_dirty_state AS g
-    WHERE g.seq < r.state_after_seq
+    WHERE g.seq < w.state_after_seq
   ) AS last_seq
-FROM wb_window_seq AS r
-JOIN wb_window AS w ON w.window_index = r.window_index
+FROM wb_window AS w
 CROSS JOIN wb_bounds AS b
-WHERE r.state_first_seq IS NOT NULL;
+WHERE w.state_first_seq IS NOT NULL;
 
 -- @view     _dirty_sum
 -- @summary  What changed at the samples of each window, times the time from the

@@ -422,7 +422,7 @@ SELECT
       ) IS NOT NULL
       THEN 'kernels before 3.2 have another law'
   END AS unknown_why
-FROM wb_kernel AS k
+FROM wb_trace AS k
 CROSS JOIN wb_units AS u;
 
 -- @view     _law_bandwidth

@@ -570,7 +570,7 @@ WITH
     CROSS JOIN wb_rule AS v
     WHERE f.pages_count >= v.few_pages_count
     UNION
-    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+    SELECT t.bdi FROM raw_balance_dirty_pages AS t WHERE is_step!(t)
   ),
   -- What its disk writes is of another volume there.
   idle_volume AS (

@@ -306,7 +306,7 @@ WITH
       CASE WHEN g.ret = -11 AND v.version >= 6000 AND l.pause > 0 THEN 1 ELSE 0
       END AS is_async
     FROM gathered AS g
-    CROSS JOIN wb_kernel AS v
+    CROSS JOIN wb_trace AS v
     LEFT JOIN known AS k ON k.wb = g.wb
     LEFT JOIN raw_balance_dirty_pages AS l ON l.seq = g.last_event_seq
   ),

@@ -63,7 +63,7 @@ SELECT
           SELECT 1
           FROM wb_swap_disk AS w
           WHERE w.bdi IN (
-            SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+            SELECT t.bdi FROM raw_balance_dirty_pages AS t WHERE is_step!(t)
           )
         )
         OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))
@@ -93,7 +93,7 @@ WITH
     CROSS JOIN wb_rule AS v
     WHERE f.pages_count >= v.few_pages_count
     UNION
-    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+    SELECT t.bdi FROM raw_balance_dirty_pages AS t WHERE is_step!(t)
   ),
   written AS (
     SELECT d.device AS bdi, sum(d.bytes) AS bytes

@@ -30,7 +30,7 @@ SELECT
     WHEN s.prev_state & 12 <> 0 THEN 'T'
     ELSE 'R'
   END AS left_state
-FROM wb_state_bits AS k
+FROM wb_trace AS k
 CROSS JOIN raw_sched_switch AS s
 WHERE s.prev_pid <> 0
 UNION ALL

@@ -160,7 +160,7 @@ WITH
         WHEN k.version >= 6015 OR (k.version = 6014 AND k.patch >= 2) THEN 1
         ELSE 0
       END AS has_limit
-    FROM wb_kernel AS k
+    FROM wb_trace AS k
   ),
   judged AS (
     SELECT
@@ -313,7 +313,7 @@ WITH
       s.sleep_ts
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_trace AS h
     CROSS JOIN wb_trace AS b
     CROSS JOIN _throttle_step AS n
     LEFT JOIN watched AS w ON w.tid = n.tid
@@ -496,13 +496,13 @@ SELECT
   d.is_async AS is_done_async,
   d.wait_ns, d.wait_ts, d.call_ns,
   d.basis AS done_basis
-FROM wb_throttle_told AS c
+FROM raw_balance_dirty_pages AS c
 LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
 LEFT JOIN raw_balance_dirty_pages AS p
   ON c.paused > 0 AND p.seq = c.prev_seq
 LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
-WHERE c.is_step = 1;
+WHERE is_step!(c);
 
 -- @view     _throttle_sleep
 -- @summary  The sleep that followed a balance_dirty_pages event. The task runs

@@ -1,37 +1,27 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The time of interest and the windows that it is cut into.
+-- What the trace is of, the time of interest and the windows that it is cut
+-- into.
 
 -- @view     wb_trace
--- @shared
--- @summary  Where the trace begins and ends, whatever part is asked for. What
---   reads this and not wb_bounds is kept for all parts.
+-- @summary  Facts of the trace and of its kernel, whatever part is asked for.
+--   What reads this and not wb_bounds is kept for all parts.
 -- @grain    one row
--- @column   first_ts INTEGER first event of the trace, trace clock
--- @column   last_ts INTEGER last event of the trace, trace clock
--- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
---   else, and where events are outside of that, from first_ts to last_ts
--- @materialize
+-- @optional writeback:balance_dirty_pages
+-- @column   hz INTEGER jiffies in a second: what the recorder read, else
+--   inferred from the times of balance_dirty_pages, which are whole jiffies in
+--   ms; NULL = nothing was read and fewer than three different times were seen,
+--   or they fit more than one HZ
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
 CREATE VIEW wb_trace AS
 SELECT
-  m.first_ts, m.last_ts,
-  max(
-    CASE WHEN m.is_cut IS NULL AND m.record_ended_ts > m.record_started_ts
-      THEN m.record_ended_ts - m.record_started_ts
-      ELSE 0
-    END,
-    m.last_ts - m.first_ts
-  ) AS run_ns
-FROM (
-  SELECT
-    max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
-    max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
-    max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
-      AS record_started_ts,
-    max(CASE o.key WHEN 'record_ended_ts' THEN o.value END) AS record_ended_ts,
-    max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
-      AS is_cut
-  FROM raw_meta AS o
-) AS m;
+  t.first_ts, t.last_ts, t.run_ns, t.release, t.version, t.patch, t.dead_bits,
+  t.idle_bits,
+  -- Events are looked at only where they are asked for.
+  (SELECT h.hz FROM _hz AS h) AS hz,
+  u.second_ns / (SELECT h.hz FROM _hz AS h) AS jiffy_ns
+FROM _trace AS t
+CROSS JOIN wb_units AS u;
 
 -- @view     wb_bounds
 -- @summary  Where the trace begins and ends, and the part that is asked for.
@@ -52,7 +42,7 @@ WITH
         FROM raw_meta AS m
         WHERE m.key = 'clock_unit' AND m.value = 'none'
       ) AS only_ts
-    FROM wb_trace AS t
+    FROM _trace AS t
   )
 SELECT
   m.first_ts, m.last_ts,
@@ -68,15 +58,28 @@ FROM known AS m
 CROSS JOIN wb_params AS p;
 
 -- @view     wb_window
--- @summary  Windows of equal length that tile the time of interest. Windows
---   are counted from its start, so the last one may be cut short. There are
+-- @summary  Windows of equal length that tile the time of interest, and which
+--   records each has; records are numbered in the order of time. Windows are
+--   counted from its start, so the last one may be cut short. There are
 --   100,000 at most: whoever sets the length makes it long enough.
 -- @grain    window; order window_index
 -- @key      window_index
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window; 0, 1, 2 ...
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_end_ns INTEGER trace clock
+-- @column   lost_gaps_count INTEGER gaps of all CPUs, where the ring buffer
+--   overran and events are lost: a gap lies before the first event that was
+--   kept again, and is counted in that event's window
+-- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
+--   or after its start; NULL = there are none at all
+-- @column   throttle_after_seq INTEGER the first behind it; the window has some
+--   when this is larger
+-- @column   state_first_seq INTEGER the first global_dirty_state sample at or
+--   after its start; NULL = there are none at all
+-- @column   state_after_seq INTEGER the first behind it
 -- @materialize
+-- @cost     30
 CREATE VIEW wb_window AS
 WITH RECURSIVE
   tiles(window_index, window_start_ns, window_ns, end_ts) AS (
@@ -92,59 +95,22 @@ WITH RECURSIVE
     FROM tiles AS t
     WHERE t.window_start_ns + t.window_ns < t.end_ts
       AND t.window_index + 1 < (SELECT v.windows_most_count FROM wb_rule AS v)
-  )
-SELECT
-  t.window_index, t.window_start_ns,
-  t.window_start_ns + t.window_ns AS window_end_ns
-FROM tiles AS t;
-
--- @view     wb_lost_window
--- @shared
--- @summary  Windows with a gap, where the ring buffer overran and events are
---   lost. A gap lies before the first event that was kept again, and is counted
---   in that event's window.
--- @grain    window with a gap; order window_index
--- @key      window_index
--- @column   window_index INTEGER of wb_window
--- @column   lost_gaps_count INTEGER gaps, of all CPUs
--- @materialize
-CREATE VIEW wb_lost_window AS
-SELECT
-  (l.ts - b.start_ts) / p.window_ns AS window_index,
-  count(*) AS lost_gaps_count
-FROM raw_lost_events AS l
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS p
-WHERE in_time!(l.ts, b)
-GROUP BY 1;
-
--- @view     wb_window_seq
--- @shared
--- @summary  Which balance_dirty_pages events and which global_dirty_state
---   samples each window has. Records are numbered in the order of time.
--- @grain    window; order window_index
--- @key      window_index
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
---   or after its start; NULL = there are none at all
--- @column   throttle_after_seq INTEGER the first behind it; the window has some
---   when this is larger
--- @column   state_first_seq INTEGER the first global_dirty_state sample at or
---   after its start; NULL = there are none at all
--- @column   state_after_seq INTEGER the first behind it
--- @materialize
--- @cost     30
-CREATE VIEW wb_window_seq AS
-WITH
+  ),
   -- Starts of windows, and the end of the last one.
   border AS (
-    SELECT w.window_index, w.window_start_ns AS ts
-    FROM wb_window AS w
+    SELECT t.window_index, t.window_start_ns AS ts FROM tiles AS t
     UNION ALL
-    SELECT max(w.window_index) + 1, b.end_ts
-    FROM wb_window AS w
+    SELECT max(t.window_index) + 1, t.end_ts FROM tiles AS t GROUP BY t.end_ts
+  ),
+  lost AS (
+    SELECT
+      (l.ts - b.start_ts) / p.window_ns AS window_index,
+      count(*) AS gaps_count
+    FROM raw_lost_events AS l
     CROSS JOIN wb_bounds AS b
-    GROUP BY b.end_ts
+    CROSS JOIN wb_params AS p
+    WHERE in_time!(l.ts, b)
+    GROUP BY 1
   ),
   -- A record shortly before; the search goes on from there.
   near AS (
@@ -164,7 +130,7 @@ WITH
   ),
   found AS (
     SELECT
-      n.window_index,
+      n.window_index, n.ts,
       coalesce(
         (
           SELECT r.seq
@@ -190,15 +156,146 @@ WITH
   ranged AS (
     SELECT
       f.window_index,
+      f.ts AS window_start_ns,
       f.throttle_seq AS throttle_first_seq,
-      lead(f.throttle_seq) OVER border AS throttle_after_seq,
+      lead(f.throttle_seq) OVER windows AS throttle_after_seq,
       f.state_seq AS state_first_seq,
-      lead(f.state_seq) OVER border AS state_after_seq
+      lead(f.state_seq) OVER windows AS state_after_seq,
+      lead(f.ts) OVER windows IS NULL AS is_last
     FROM found AS f
-    WINDOW border AS (ORDER BY f.window_index)
+    WINDOW windows AS (ORDER BY f.window_index)
   )
 SELECT
-  w.window_index, r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
+  r.window_index, r.window_start_ns,
+  r.window_start_ns + p.window_ns AS window_end_ns,
+  coalesce(l.gaps_count, 0) AS lost_gaps_count,
+  r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
   r.state_after_seq
 FROM ranged AS r
-JOIN wb_window AS w ON w.window_index = r.window_index;
+CROSS JOIN wb_params AS p
+LEFT JOIN lost AS l ON l.window_index = r.window_index
+WHERE r.is_last = 0;
+
+-- @view     _trace
+-- @summary  wb_trace, but for HZ.
+-- @grain    one row
+-- @column   first_ts INTEGER first event of the trace, trace clock
+-- @column   last_ts INTEGER last event of the trace, trace clock
+-- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
+--   else, and where events are outside of that, from first_ts to last_ts
+-- @column   release TEXT of the kernel, as uname -r prints it
+-- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
+-- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
+-- @column   dead_bits INTEGER of prev_state of sched_switch when the task has
+--   ended: 64 up to 4.13, which told its raw state (TASK_DEAD), 16 and 32 later
+--   (EXIT_DEAD, EXIT_ZOMBIE). Bits of a task that sleeps (1), is blocked (2),
+--   stopped (4) or traced (8) never changed. Text has letters, which are read
+--   as the newest kernel's
+-- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
+--   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
+--   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
+-- @source   include/trace/events/sched.h __trace_sched_switch_state();
+--   include/linux/sched.h: TASK_REPORT
+-- @materialize
+CREATE VIEW _trace AS
+WITH
+  fact AS (
+    SELECT
+      max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
+      max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
+      max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
+        AS record_started_ts,
+      max(CASE o.key WHEN 'record_ended_ts' THEN o.value END)
+        AS record_ended_ts,
+      max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
+        AS is_cut,
+      max(CASE o.key WHEN 'kernel_release' THEN o.value END) AS release,
+      max(o.key = 'format' AND o.value GLOB '* text') AS is_text
+    FROM raw_meta AS o
+  ),
+  kernel AS (
+    SELECT
+      m.*,
+      CASE
+        WHEN m.release GLOB '[0-9]*.[0-9]*'
+          THEN CAST(m.release AS INTEGER) * 1000
+            + CAST(substr(m.release, instr(m.release, '.') + 1) AS INTEGER)
+      END AS version,
+      CASE WHEN m.release GLOB '[0-9]*.[0-9]*.[0-9]*'
+        THEN substr(m.release, instr(m.release, '.') + 1)
+      END AS behind_major
+    FROM fact AS m
+  ),
+  told AS (
+    SELECT
+      k.*,
+      CASE WHEN k.is_text = 1 THEN NULL ELSE k.version END AS bits_version
+    FROM kernel AS k
+  )
+SELECT
+  t.first_ts, t.last_ts,
+  max(
+    CASE WHEN t.is_cut IS NULL AND t.record_ended_ts > t.record_started_ts
+      THEN t.record_ended_ts - t.record_started_ts
+      ELSE 0
+    END,
+    t.last_ts - t.first_ts
+  ) AS run_ns,
+  t.release, t.version,
+  coalesce(
+    CAST(substr(t.behind_major, instr(t.behind_major, '.') + 1) AS INTEGER), 0
+  ) AS patch,
+  CASE WHEN t.bits_version < 4014 THEN 64 ELSE 48 END AS dead_bits,
+  CASE
+    WHEN t.bits_version < 3009 THEN 0
+    WHEN t.bits_version < 4002 THEN 512
+    WHEN t.bits_version < 4014 THEN 1536
+    ELSE 192
+  END AS idle_bits
+FROM told AS t;
+
+-- @view     _hz
+-- @summary  HZ, as in wb_trace.
+-- @grain    one row
+-- @column   hz INTEGER jiffies in a second, or NULL
+CREATE VIEW _hz AS
+WITH
+  time_ms AS (
+    SELECT t.pause AS ms
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.pause > 0
+    UNION
+    SELECT t.paused
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.paused > 0
+    UNION
+    SELECT t.period
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  ),
+  inferred AS (
+    SELECT
+      CASE
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
+  )
+SELECT
+  coalesce(
+    (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+    -- Asked only where that is not known.
+    (SELECT i.hz FROM inferred AS i)
+  ) AS hz;

@@ -226,7 +226,7 @@ SELECT
 FROM kinds AS k
 CROSS JOIN recorded AS r
 CROSS JOIN reclaim_write_scale AS c
-CROSS JOIN wb_kernel AS n
+CROSS JOIN wb_trace AS n
 LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 
 -- @view     reclaim_write_scale
@@ -393,7 +393,7 @@ WITH
       END AS file_count
     FROM reclaim_write_scale AS s
     CROSS JOIN gained AS g
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
   ),
   closed AS (
     SELECT

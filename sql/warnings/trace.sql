@@ -135,7 +135,7 @@ WHERE i.is_record = 1;
 --   it is missing (the kernel is {release})
 SELECT f.event, f.field, coalesce(k.release, 'unknown') AS release
 FROM wb_lacking_field AS f
-CROSS JOIN wb_kernel AS k;
+CROSS JOIN wb_trace AS k;
 
 -- @warning  sidecar
 -- @slug     sidecar-{status}

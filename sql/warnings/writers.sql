@@ -17,7 +17,7 @@ WHERE (
 -- @sentence HZ could not be inferred from the recorded times, so intended
 --   sleeps are without the half jiffy that they last longer on average
 SELECT h.hz
-FROM wb_hz AS h
+FROM wb_trace AS h
 CROSS JOIN raw_event_counts AS c
 WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages';
 
@@ -49,7 +49,7 @@ WHERE p.window_ns < u.second_ns;
 -- @sentence write calls were not recorded, so there are no copies; add -e
 --   syscalls:sys_enter_write -e syscalls:sys_exit_write
 SELECT k.release
-FROM wb_kernel AS k
+FROM wb_trace AS k
 WHERE NOT EXISTS (
   SELECT 1
   FROM raw_event_format AS f
