@@ -24,6 +24,14 @@ window_start!(ts, bounds, params) =
   - CASE WHEN (ts - bounds.start_ts) % params.window_ns < 0
     THEN params.window_ns ELSE 0 END;
 
+-- The windows that a stretch of time lies in, as far as it is in the time of
+-- interest; found by their numbers.
+touches!(from_ts, to_ts, window, bounds, params) =
+  from_ts < bounds.end_ts
+  AND to_ts > bounds.start_ts
+  AND window.window_index >= (from_ts - bounds.start_ts) / params.window_ns
+  AND window.window_index <= (to_ts - 1 - bounds.start_ts) / params.window_ns;
+
 -- A balance_dirty_pages event that tells something: one that charged dirtied
 -- pages, made the task sleep or went round the loop (a step), or came after a
 -- think time of 500 ms and more. Most of a busy run tell nothing. As in the

@@ -126,17 +126,14 @@ CREATE VIEW _bdi_dirty_sum AS
 WITH
   chosen AS (
     SELECT
-      r.seq,
-      (r.ts - b.start_ts) / p.window_ns AS window_index,
-      r.tid, r.bdi, r.cgroup_ino, r.cgroup_path, r.wb_dirty, r.wb_setpoint,
-      r.dirty, r.setpoint,
+      r.seq, w.window_index, r.tid, r.bdi, r.cgroup_ino, r.cgroup_path,
+      r.wb_dirty, r.wb_setpoint, r.dirty, r.setpoint,
       r."limit" AS hard_limit
-    FROM wb_bounds AS b
+    FROM wb_window AS w
     CROSS JOIN wb_params AS p
     CROSS JOIN raw_balance_dirty_pages AS r
-    WHERE r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
-      AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
-      AND (p.bdi IS NULL OR r.bdi = p.bdi)
+      ON r.seq >= w.throttle_first_seq AND r.seq < w.throttle_after_seq
+    WHERE p.bdi IS NULL OR r.bdi = p.bdi
   ),
   -- The first and the last wb of each thread, found in an index that ingest
   -- made.

@@ -653,8 +653,11 @@ WITH
       c.tid, c.task_id, c.bdi, c.call_ns, c.slept_ns,
       1 AS pauses_count,
       c.seq AS worst_seq
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 1 AND c.is_last = 1 AND c.slept_ns > 0
+    FROM wb_throttle AS c
+    WHERE c.is_step = 1
+      AND c.is_first = 1
+      AND c.is_last = 1
+      AND c.slept_ns > 0
   ),
   numbered AS (
     SELECT
@@ -663,8 +666,8 @@ WITH
       sum(c.is_first) OVER (
         PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
       ) AS call
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 0 OR c.is_last = 0
+    FROM wb_throttle AS c
+    WHERE c.is_step = 1 AND (c.is_first = 0 OR c.is_last = 0)
   ),
   ranked AS (
     SELECT

@@ -104,8 +104,21 @@ WITH
     -- All of them: a curve keeps its value until it is told another.
     CROSS JOIN wb_window AS w
     UNION ALL
-    SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
-    FROM wb_throttle_piece AS s
+    -- A sleep is taken as starting at its event, or before.
+    SELECT
+      w.window_index, s.task_id,
+      min(s.ts + s.slept_ns, w.window_end_ns, b.end_ts)
+        - max(s.ts, w.window_start_ns),
+      0
+    FROM (
+      SELECT t.task_id, min(t.sleep_ts, t.ts) AS ts, t.slept_ns
+      FROM wb_throttle_pause AS t
+      WHERE t.slept_ns > 0
+    ) AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    CROSS JOIN wb_window AS w
+    WHERE touches!(s.ts, s.ts + s.slept_ns, w, b, p)
     UNION ALL
     SELECT d.window_index, d.task_id, 0, d.dirtied_bytes
     FROM wb_dirtied_part AS d

@@ -42,7 +42,7 @@ WITH
   first_charge AS (
     SELECT t.seq, t.accounted_bytes
     FROM wb_throttle_total AS a
-    CROSS JOIN wb_throttle_cost AS t ON t.seq = a.first_seq
+    CROSS JOIN wb_throttle AS t ON t.seq = a.first_seq
   ),
   -- Of each wb the best that tells of every writer.
   told AS (
@@ -140,9 +140,9 @@ SELECT
   max(t.pause_ns) AS pause_max_ns,
   sum(t.slept_ns) AS slept_ns,
   max(t.sleep_ts + t.slept_ns) AS slept_until_ts
-FROM wb_throttle_cost AS t
+FROM wb_throttle AS t
 CROSS JOIN wb_bounds AS b
-WHERE in_time!(t.ts, b)
+WHERE t.is_step = 1 AND in_time!(t.ts, b)
 GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
 
 -- @view     _dirtied_machine

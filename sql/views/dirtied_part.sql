@@ -41,7 +41,7 @@ SELECT
         THEN 1.0 * d.estimate_bytes / d.charged_bytes
       ELSE 1.0
     END
-FROM wb_throttle_cost AS t
+FROM wb_throttle AS t
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS q
 JOIN wb_task_dirtied AS d
@@ -49,7 +49,8 @@ JOIN wb_task_dirtied AS d
   AND d.bdi = t.bdi
   AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
   AND d.basis <> 'probe'
-WHERE t.accounted_bytes > 0
+WHERE t.is_step = 1
+  AND t.accounted_bytes > 0
   AND in_time!(t.ts, b)
 UNION ALL
 SELECT

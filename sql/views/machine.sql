@@ -608,9 +608,8 @@ SELECT
           (
             SELECT max(r.wb_dirty) * u.page_bytes
             FROM raw_balance_dirty_pages AS r
-            WHERE r.bdi = d.bdi
-              AND r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
-              AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
+            CROSS JOIN wb_params AS p
+            WHERE r.bdi = d.bdi AND in_range!(r.ts, p)
           ),
           0
         ),

@@ -30,8 +30,19 @@ SELECT
   CAST(total(w.wait_ns) / max(w.ms_ns) AS INTEGER) AS waited_ms
 FROM (
   SELECT d.wait_ns, u.ms_ns
-  FROM wb_throttle_unseen AS d
+  FROM raw_balance_dirty_pages_done AS d
   CROSS JOIN wb_units AS u
+  CROSS JOIN wb_trace AS t
+  WHERE d.wait_ns > 0
+    AND d.wait_ns <= d.total_ns
+    AND d.ts - d.total_ns >= t.first_ts
+    AND d.seq NOT IN (
+      SELECT p.done_seq
+      FROM wb_throttle_pause AS p
+      WHERE p.done_seq IS NOT NULL
+        AND p.slept_basis = 'measured'
+        AND p.slept_ns > 0
+    )
 ) AS w
 HAVING count(*) > 0;
 
