@@ -47,6 +47,17 @@ is_step!(event) =
   OR event.period IS NULL
   OR event.pause IS NULL;
 
+-- Pages that the kernel compares with its thresholds, and the hard limit, of a
+-- global_dirty_state.
+dirty_pages!(state) =
+  state.nr_dirty + state.nr_writeback + coalesce(state.nr_unstable, 0);
+
+hard_limit!(state) =
+  CASE WHEN state.thresh > state.dirty_limit
+    THEN state.thresh
+    ELSE state.dirty_limit
+  END;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;

@@ -38,10 +38,5 @@ CROSS JOIN wb_units AS u
 JOIN wb_window AS w ON w.window_index = d.window_index
 -- Of windows that have samples: the last of them.
 LEFT JOIN raw_global_dirty_state AS g
-  ON w.state_after_seq > w.state_first_seq
-  AND g.seq = (
-    SELECT max(s.seq)
-    FROM raw_global_dirty_state AS s
-    WHERE s.seq < w.state_after_seq
-  )
+  ON g.seq = w.state_last_seq AND w.state_after_seq > w.state_first_seq
 ORDER BY d.window_start_ns;

@@ -2,7 +2,6 @@
 -- When each throttled task dirtied what.
 
 -- @view     wb_dirtied_part
--- @shared
 -- @summary  When each throttled task dirtied what, by the basis of
 --   wb_task_dirtied. What has no time of its own is shared out to the task's
 --   calls in free run and stands at the end of their window; the parts add up

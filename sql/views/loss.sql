@@ -529,7 +529,7 @@ LEFT JOIN shown AS s ON s.bdi = p.bdi
 LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
 LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
-LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
+LEFT JOIN wb_limit_change AS y ON p.ts >= y.ts AND p.ts < y.drained_ts;
 
 -- @view     _flusher
 -- @summary  Threads that write dirty pages back. Where the events of that work

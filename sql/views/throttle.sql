@@ -121,10 +121,17 @@ WITH
     FROM raw_balance_dirty_pages AS b
     WHERE b.tid IN (SELECT m.tid FROM _throttle_member AS m)
     UNION ALL
-    SELECT g.tid, g.seq, NULL, g.dirty, g.setpoint, g.recorded_setpoint, g.seq
+    SELECT
+      g.tid, g.seq, NULL,
+      dirty_pages!(g),
+      (hard_limit!(g) + (g.thresh + g.bg_thresh) / 2) / 2,
+      -- What balance_dirty_pages tells up to 6.14.1, below the one that is in
+      -- force while dirty_limit is below thresh, which it follows in steps.
+      (g.dirty_limit + (g.thresh + g.bg_thresh) / 2) / 2,
+      g.seq
     -- Nothing is read where there is none.
     FROM (SELECT 1 FROM _throttle_member LIMIT 1) AS o
-    CROSS JOIN wb_dirty_sample AS g
+    CROSS JOIN raw_global_dirty_state AS g
     WHERE g.tid IN (SELECT m.tid FROM _throttle_member AS m)
   ),
   paired AS (

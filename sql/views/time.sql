@@ -78,6 +78,9 @@ CROSS JOIN wb_params AS p;
 -- @column   state_first_seq INTEGER the first global_dirty_state sample at or
 --   after its start; NULL = there are none at all
 -- @column   state_after_seq INTEGER the first behind it
+-- @column   state_before_seq INTEGER the sample that is in force at its start;
+--   NULL = none before
+-- @column   state_last_seq INTEGER the last sample before its end; NULL = none
 -- @materialize
 -- @cost     30
 CREATE VIEW wb_window AS
@@ -170,7 +173,17 @@ SELECT
   r.window_start_ns + p.window_ns AS window_end_ns,
   coalesce(l.gaps_count, 0) AS lost_gaps_count,
   r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
-  r.state_after_seq
+  r.state_after_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.state_first_seq
+  ) AS state_before_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.state_after_seq
+  ) AS state_last_seq
 FROM ranged AS r
 CROSS JOIN wb_params AS p
 LEFT JOIN lost AS l ON l.window_index = r.window_index

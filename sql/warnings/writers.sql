@@ -125,16 +125,13 @@ SELECT
     END AS changes
 FROM (
   SELECT
-    round(1.0 * c.from_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
-      || ' to '
-      || round(1.0 * c.to_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
-      || ' MiB after ' || round(1.0 * (c.ts - b.first_ts) / u.second_ns, 1)
+    round(1.0 * c.from_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' to ' || round(1.0 * c.to_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' MiB after ' || round(1.0 * c.after_ns / u.second_ns, 1)
       || ' s' AS text,
-    row_number() OVER (ORDER BY c.seq) AS place
-  FROM wb_limit_change AS c
-  CROSS JOIN wb_bounds AS b
+    row_number() OVER (ORDER BY c.ts) AS place
+  FROM limit_changes AS c
   CROSS JOIN wb_units AS u
-  WHERE in_time!(c.ts, b)
-  ORDER BY c.seq
+  ORDER BY c.ts
 ) AS t
 HAVING count(*) > 0;
