@@ -210,8 +210,42 @@ SELECT
         ELSE ''
       END
   END
-FROM wb_law_total AS w
+FROM _check_law AS w
 CROSS JOIN wb_rule AS v;
+
+-- @view     _check_law
+-- @summary  How many balance_dirty_pages events have the rate of the law.
+-- @grain    one row
+-- @column   events_count INTEGER events
+-- @column   replayed_count INTEGER of them replayed
+-- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
+-- @column   broken_why TEXT what explains most of those without; NULL = none
+-- @column   missing_why TEXT why most of those not replayed are not; NULL =
+--   none
+CREATE VIEW _check_law AS
+WITH
+  reason AS MATERIALIZED (
+    SELECT
+      w.is_replayed, w.why,
+      count(*) AS events_count,
+      row_number() OVER (
+        PARTITION BY w.is_replayed ORDER BY count(*) DESC, w.why
+      ) AS place
+    FROM wb_law AS w
+    WHERE w.why IS NOT NULL
+    GROUP BY w.is_replayed, w.why
+  )
+SELECT
+  c.events_count,
+  c.events_count
+    - coalesce(sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0)
+    AS replayed_count,
+  c.events_count - coalesce(sum(r.events_count), 0) AS agreed_count,
+  max(CASE WHEN r.is_replayed = 1 AND r.place = 1 THEN r.why END) AS broken_why,
+  max(CASE WHEN r.is_replayed = 0 AND r.place = 1 THEN r.why END) AS missing_why
+FROM (SELECT count(*) AS events_count FROM raw_balance_dirty_pages) AS c
+LEFT JOIN reason AS r ON 1 = 1
+GROUP BY c.events_count;
 
 -- @view     _check_recorded
 -- @summary  Events that were recorded and read whole: none where only a part of
@@ -238,25 +272,20 @@ WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
 -- @column   open_count INTEGER pages under writeback at the last one
 CREATE VIEW _check_state AS
 WITH
-  -- Looked up, each of its own: there can be millions.
-  ends AS (
-    SELECT
-      (SELECT min(g.seq) FROM raw_global_dirty_state AS g) AS first_seq,
-      (SELECT max(g.seq) FROM raw_global_dirty_state AS g) AS last_seq
-  )
+  curve(what) AS (VALUES ('nr_dirtied'), ('nr_written'))
 SELECT
-  'nr_dirtied' AS what,
-  f.nr_dirtied AS first_value,
-  l.nr_dirtied AS last_value,
+  c.what,
+  CASE c.what WHEN 'nr_dirtied' THEN f.nr_dirtied ELSE f.nr_written END
+    AS first_value,
+  CASE c.what WHEN 'nr_dirtied' THEN l.nr_dirtied ELSE l.nr_written END
+    AS last_value,
   l.nr_writeback AS open_count
-FROM ends AS e
-JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
-JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
-UNION ALL
-SELECT 'nr_written', f.nr_written, l.nr_written, l.nr_writeback
-FROM ends AS e
-JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
-JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
+FROM curve AS c
+-- Looked up, each of its own: there can be millions.
+JOIN raw_global_dirty_state AS f
+  ON f.seq = (SELECT min(g.seq) FROM raw_global_dirty_state AS g)
+JOIN raw_global_dirty_state AS l
+  ON l.seq = (SELECT max(g.seq) FROM raw_global_dirty_state AS g);
 
 -- @view     _check_counter
 -- @summary  What events count beside what counters gained that were read before
@@ -310,20 +339,14 @@ WITH
         'mm_vmscan_direct_reclaim_begin',
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
-  lagging AS (
-    SELECT v.counter_lag_pages
-        * coalesce(
-          (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
-        ) AS pages
-    FROM wb_rule AS v
-  ),
-  kind AS (
+  known AS (
     SELECT
-      EXISTS (
-        SELECT 1
-        FROM raw_meta AS m
-        WHERE m.key = 'format' AND m.value = 'perfetto'
-      ) AS is_within
+      v.counter_lag_pages
+        * coalesce(max(CASE m.key WHEN 'cpus_count' THEN m.value END), 1)
+        AS pages,
+      coalesce(max(m.key = 'format' AND m.value = 'perfetto'), 0) AS is_within
+    FROM wb_rule AS v
+    LEFT JOIN raw_meta AS m ON m.key IN ('cpus_count', 'format')
   ),
   joined AS (
     SELECT
@@ -342,7 +365,7 @@ WITH
         ELSE r.few_calls_count
       END AS slack,
       CASE
-        WHEN f.is_within = 0
+        WHEN l.is_within = 0
           AND (
             s.first_value < v.before_value - l.pages
             OR s.last_value > v.after_value + l.pages
@@ -350,7 +373,7 @@ WITH
           THEN 1
         ELSE 0
       END AS is_outside,
-      f.is_within,
+      l.is_within,
       s.what IS NOT NULL AS is_state,
       EXISTS (
         SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
@@ -360,8 +383,7 @@ WITH
         AS is_folios,
       a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
     FROM asked AS a
-    CROSS JOIN lagging AS l
-    CROSS JOIN kind AS f
+    CROSS JOIN known AS l
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_trace AS k
@@ -407,24 +429,16 @@ FROM joined AS j;
 CREATE VIEW _check_bytes AS
 WITH
   gained AS (
-    SELECT
-      max(
-        CASE s.what WHEN 'nr_dirtied' THEN s.last_value - s.first_value END
-      ) * u.page_bytes AS dirtied,
-      max(
-        CASE s.what WHEN 'nr_written' THEN s.last_value - s.first_value END
-      ) * u.page_bytes AS written
+    SELECT s.what, (s.last_value - s.first_value) * u.page_bytes AS bytes
     FROM _check_state AS s
     CROSS JOIN wb_units AS u
-    WHERE EXISTS (
-      SELECT 1
-      FROM _check_recorded AS r
-      WHERE r.event = 'writeback:global_dirty_state'
-    )
-    GROUP BY u.page_bytes
+    WHERE 'writeback:global_dirty_state'
+      IN (SELECT r.event FROM _check_recorded AS r)
   ),
   state AS (
-    SELECT max(g.dirtied) AS dirtied, max(g.written) AS written
+    SELECT
+      max(CASE g.what WHEN 'nr_dirtied' THEN g.bytes END) AS dirtied,
+      max(CASE g.what WHEN 'nr_written' THEN g.bytes END) AS written
     FROM gained AS g
   ),
   fio_job AS (
@@ -485,11 +499,8 @@ WITH
       14, 'system calls', 'dirtied bytes', s.dirtied,
       (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
       CASE
-        WHEN NOT EXISTS (
-          SELECT 1
-          FROM _check_recorded AS r
-          WHERE r.event = 'syscalls:sys_exit_write'
-        )
+        WHEN 'syscalls:sys_exit_write'
+          NOT IN (SELECT r.event FROM _check_recorded AS r)
           THEN 'the trace has not all of sys_exit_write'
       END,
       'calls write to pipes, to memory and directly, too;'
@@ -501,11 +512,8 @@ WITH
       15, 'block events', 'written bytes', s.written,
       (SELECT sum(d.bytes) FROM wb_block_done AS d WHERE d.op = 'write'), 1,
       CASE
-        WHEN NOT EXISTS (
-          SELECT 1
-          FROM _check_recorded AS r
-          WHERE r.event = 'block:block_rq_complete'
-        )
+        WHEN 'block:block_rq_complete'
+          NOT IN (SELECT r.event FROM _check_recorded AS r)
           THEN 'the trace has not all of block_rq_complete'
       END,
       CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
@@ -608,14 +616,17 @@ WITH
   -- Places and counts, of the ring buffer and of text read from it.
   lost AS (
     SELECT
-      (SELECT count(*) FROM raw_lost_events) AS places_count,
-      (
-        SELECT count(*) FROM raw_lost_events AS l WHERE l.count IS NULL
-      ) AS unknown_count,
-      (SELECT coalesce(sum(l.count), 0) FROM raw_lost_events AS l)
-        + coalesce(max(i.value), 0) AS lost_count
-    FROM (SELECT 1 AS one) AS o
-    LEFT JOIN raw_ingest_stats AS i ON i.name = 'text_overwritten'
+      count(*) AS places_count,
+      count(*) - count(l.count) AS unknown_count,
+      coalesce(sum(l.count), 0) + coalesce(
+        (
+          SELECT max(i.value)
+          FROM raw_ingest_stats AS i
+          WHERE i.name = 'text_overwritten'
+        ),
+        0
+      ) AS lost_count
+    FROM raw_lost_events AS l
   ),
   damage AS (
     SELECT
@@ -706,12 +717,6 @@ WITH
     FROM wb_block_done AS d
     WHERE d.op = 'write'
   ),
-  reclaimed AS (
-    SELECT
-      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
-      t.scanned_count, t.reclaimed_count, t.file_writes_count
-    FROM reclaim_total AS t
-  ),
   -- What zswap wrote out later is in pswpout once more.
   swapped AS (
     SELECT
@@ -736,14 +741,14 @@ UNION ALL
 -- Reclaim is read once: mmtests_vmstat says why.
 SELECT
   CASE k.kind WHEN 'swap and files' THEN k.kind
-    ELSE k.kind || '_' || r.reclaimer
+    ELSE k.kind || '_' || coalesce(r.vmstat_reclaimer, r.reclaimer)
   END,
   CASE k.kind
     WHEN 'pgscan' THEN sum(r.scanned_count)
     WHEN 'pgsteal' THEN sum(r.reclaimed_count)
     ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
   END
-FROM reclaimed AS r
+FROM reclaim_total AS r
 CROSS JOIN (
   SELECT 'pgscan' AS kind
   UNION ALL
@@ -776,22 +781,14 @@ WHERE v.name = 'nr_vmscan_write'
 UNION ALL
 -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
 SELECT
-  'pgscan_' || r.reclaimer,
-  r.scanned_count
-    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+  k.kind || '_' || r.reclaimer,
+  CASE k.kind WHEN 'pgscan' THEN r.scanned_count ELSE r.reclaimed_count END
+    + CASE r.reclaimer WHEN 'direct' THEN coalesce(h.gained_count, 0)
       ELSE 0
     END
 FROM reclaim_vmstat AS r
-LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
-UNION ALL
-SELECT
-  'pgsteal_' || r.reclaimer,
-  r.reclaimed_count
-    + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
-      ELSE 0
-    END
-FROM reclaim_vmstat AS r
-LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
+CROSS JOIN (SELECT 'pgscan' AS kind UNION ALL SELECT 'pgsteal') AS k
+LEFT JOIN wb_vmstat AS h ON h.name = k.kind || '_khugepaged'
 UNION ALL
 SELECT 'allocstall', sum(v.gained_count)
 FROM wb_vmstat AS v
