@@ -437,8 +437,8 @@ WHERE n.pause <= 0 OR n.pause IS NULL;
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
 -- @column   is_charged INTEGER 1: dirtied was charged to the task
--- @column   next_seq INTEGER the task's next event, where this one has a pause
--- @column   next_ts INTEGER ns, of that event
+-- @column   next_ts INTEGER ns, of the task's next event, where this one has a
+--   pause
 -- @column   next_paused INTEGER ms, of that event
 -- @column   goes_on INTEGER 1: this event is in the call of the one before
 -- @column   will_go_on INTEGER 1: the next event is in this call
@@ -455,7 +455,6 @@ SELECT
   CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
     THEN 0 ELSE 1
   END AS is_charged,
-  n.seq AS next_seq,
   n.ts AS next_ts,
   n.paused AS next_paused,
   -- The call's return proves it. Without: a call goes round again only at
@@ -681,8 +680,8 @@ WITH
       NULL AS end_ts
     -- Nothing is read where there is no sleep.
     FROM (SELECT 1 FROM wb_blocked LIMIT 1) AS o
-    CROSS JOIN _throttle_step AS b
-    WHERE b.pause > 0
+    CROSS JOIN raw_balance_dirty_pages AS b
+    WHERE is_step!(b) AND b.pause > 0
     UNION ALL
     SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
     FROM wb_blocked AS s
@@ -709,11 +708,12 @@ WITH
           o.seq
       ) AS place
     FROM owned AS o
-    JOIN _throttle_step AS b ON b.seq = o.owner_seq
+    JOIN raw_balance_dirty_pages AS b ON b.seq = o.owner_seq
+    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = b.seq
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS v
     WHERE o.sleep_ts IS NOT NULL
-      AND (b.next_seq IS NULL OR o.seq < b.next_seq)
+      AND (n.seq IS NULL OR o.seq < n.seq)
       AND o.sleep_ts
         - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
         <= v.run_slack_ns
