@@ -58,6 +58,18 @@ hard_limit!(state) =
     ELSE state.dirty_limit
   END;
 
+-- Whether a balance_dirty_pages event with a pause and the task's next one are
+-- of one call, where no return proves it: a call goes round again only at
+-- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
+-- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
+-- dirty page, is told from the next one by paused alone.
+goes_round!(event, next) =
+  next.paused >= event.paused + event.pause
+  AND event.task_ratelimit = 0
+  AND event.pause > 0
+  AND next.bdi = event.bdi
+  AND next.dirtied = event.dirtied;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;

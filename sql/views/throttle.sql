@@ -282,10 +282,39 @@ WITH
     SELECT DISTINCT s.prev_pid AS tid
     FROM raw_sched_switch AS s
   ),
+  step AS (
+    SELECT
+      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+      c.dirtied,
+      n.ts AS next_ts,
+      n.paused AS next_paused,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+        WHEN d.follows_done = 1 THEN 0
+        WHEN goes_round!(p, c) THEN 1
+        ELSE 0
+      END AS goes_on,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
+        WHEN d.precedes_done = 1 THEN 0
+        WHEN goes_round!(c, n) THEN 1
+        ELSE 0
+      END AS will_go_on,
+      d.done_seq, d.done_ts,
+      d.is_async AS is_done_async,
+      d.wait_ns, d.wait_ts, d.call_ns,
+      d.basis AS done_basis
+    FROM raw_balance_dirty_pages AS c
+    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = c.seq
+    LEFT JOIN raw_balance_dirty_pages AS p
+      ON c.paused > 0 AND p.seq = c.prev_seq
+    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+    WHERE is_step!(c) AND c.pause > 0
+  ),
   judged AS (
     SELECT
       n.*,
-      u.ms_ns, u.page_bytes, h.jiffy_ns, b.last_ts,
+      u.ms_ns, u.page_bytes, b.jiffy_ns, b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
       n.done_ts IS NULL
@@ -304,12 +333,10 @@ WITH
       s.sleep_ts
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_trace AS h
     CROSS JOIN wb_trace AS b
-    CROSS JOIN _throttle_step AS n
+    CROSS JOIN step AS n
     LEFT JOIN watched AS w ON w.tid = n.tid
     LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
-    WHERE n.pause > 0
     -- No limit; without, each case below would be written out in the next.
     LIMIT -1
   ),
@@ -377,7 +404,7 @@ SELECT
   END AS call_ns,
   m.is_async,
   CASE
-    WHEN m.is_charged = 0 OR m.goes_on = 1 OR m.is_async = 1 THEN 0
+    WHEN m.goes_on = 1 OR m.is_async = 1 THEN 0
     ELSE m.dirtied * m.page_bytes
   END AS accounted_bytes,
   m.done_seq
@@ -399,6 +426,30 @@ LEFT JOIN wb_task AS k ON task_of!(k, m);
 -- @materialize
 -- @cost     290
 CREATE VIEW _throttle_charge AS
+WITH
+  -- Without a pause.
+  rest AS (
+    SELECT
+      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+        WHEN d.follows_done = 1 THEN 0
+        WHEN goes_round!(p, c) THEN 1
+        ELSE 0
+      END AS goes_on,
+      CASE WHEN d.done_seq IS NULL THEN 1 ELSE d.is_last END AS is_last,
+      d.is_async AS is_done_async,
+      d.call_ns,
+      -- Of no cost: the kernel does not reset its count of dirtied pages, and
+      -- the next event has them again.
+      CASE WHEN c.period = 0 AND c.pause >= -1000 THEN 0 ELSE c.dirtied END
+        AS charged
+    FROM raw_balance_dirty_pages AS c
+    LEFT JOIN raw_balance_dirty_pages AS p
+      ON c.paused > 0 AND p.seq = c.prev_seq
+    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+    WHERE is_step!(c) AND (c.pause <= 0 OR c.pause IS NULL)
+  )
 SELECT
   p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
   1 AS is_step,
@@ -411,88 +462,20 @@ SELECT
   coalesce(n.cgroup_ino, g.cgroup_ino),
   1,
   1 - n.goes_on,
-  1 - n.will_go_on,
+  n.is_last,
   n.pause * u.ms_ns,
   n.paused * u.ms_ns,
   n.ts, 0, NULL,
-  CASE
-    WHEN n.will_go_on = 0 THEN coalesce(n.call_ns, n.paused * u.ms_ns)
-  END,
+  CASE WHEN n.is_last = 1 THEN coalesce(n.call_ns, n.paused * u.ms_ns) END,
   coalesce(n.is_done_async, 0),
   CASE
-    WHEN n.is_charged = 0 OR n.goes_on = 1 OR n.is_done_async = 1 THEN 0
-    ELSE n.dirtied * u.page_bytes
+    WHEN n.goes_on = 1 OR n.is_done_async = 1 THEN 0
+    ELSE n.charged * u.page_bytes
   END
 FROM wb_units AS u
-CROSS JOIN _throttle_step AS n
+CROSS JOIN rest AS n
 LEFT JOIN wb_cgroup AS g ON g.path = n.cgroup_path
-LEFT JOIN wb_task AS k ON task_of!(k, n)
-WHERE n.pause <= 0 OR n.pause IS NULL;
-
--- @view     _throttle_step
--- @summary  The balance_dirty_pages events that did something: charged dirtied
---   pages, made the task sleep or went round the loop. Most events of a busy
---   run do nothing. In the kernel's units.
--- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:balance_dirty_pages_done
--- @column   is_charged INTEGER 1: dirtied was charged to the task
--- @column   next_ts INTEGER ns, of the task's next event, where this one has a
---   pause
--- @column   next_paused INTEGER ms, of that event
--- @column   goes_on INTEGER 1: this event is in the call of the one before
--- @column   will_go_on INTEGER 1: the next event is in this call
--- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
---   without its return
--- @column   done_basis TEXT of _throttle_done
--- @source   mm/page-writeback.c balance_dirty_pages()
-CREATE VIEW _throttle_step AS
-SELECT
-  c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
-  c.period, c.dirtied, c.task_ratelimit,
-  -- Pause of no sleep and no cost: the kernel does not reset its count of
-  -- dirtied pages, and the next event has them again.
-  CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
-    THEN 0 ELSE 1
-  END AS is_charged,
-  n.ts AS next_ts,
-  n.paused AS next_paused,
-  -- The call's return proves it. Without: a call goes round again only at
-  -- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
-  -- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
-  -- dirty page, is told from the next one by paused alone.
-  CASE
-    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
-    WHEN d.follows_done = 1 THEN 0
-    WHEN c.paused >= p.paused + p.pause
-      AND p.task_ratelimit = 0
-      AND p.pause > 0
-      AND p.bdi = c.bdi
-      AND p.dirtied = c.dirtied
-      THEN 1
-    ELSE 0
-  END AS goes_on,
-  CASE
-    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
-    WHEN d.precedes_done = 1 THEN 0
-    WHEN n.paused >= c.paused + c.pause
-      AND c.task_ratelimit = 0
-      AND n.bdi = c.bdi
-      AND n.dirtied = c.dirtied
-      THEN 1
-    ELSE 0
-  END AS will_go_on,
-  d.done_seq, d.done_ts,
-  d.is_async AS is_done_async,
-  d.wait_ns, d.wait_ts, d.call_ns,
-  d.basis AS done_basis
-FROM raw_balance_dirty_pages AS c
-LEFT JOIN raw_balance_dirty_pages AS n
-  ON c.pause > 0 AND n.prev_seq = c.seq
-LEFT JOIN raw_balance_dirty_pages AS p
-  ON c.paused > 0 AND p.seq = c.prev_seq
-LEFT JOIN _throttle_done AS d ON d.seq = c.seq
-WHERE is_step!(c);
+LEFT JOIN wb_task AS k ON task_of!(k, n);
 
 -- @view     _throttle_done
 -- @summary  The call of balance_dirty_pages() that each event was fired in, as
