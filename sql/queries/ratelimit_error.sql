@@ -210,10 +210,8 @@ ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;
 CREATE VIEW _told_rate AS
 WITH
   bounds AS (
-    SELECT
-      min(w.throttle_first_seq) AS start_seq,
-      max(w.throttle_after_seq) AS end_seq
-    FROM wb_window AS w
+    SELECT min(a.first_seq) AS start_seq, max(a.last_seq) + 1 AS end_seq
+    FROM wb_throttle_total AS a
   ),
   shared AS (
     SELECT a.task_id, count(*) AS wbs_count

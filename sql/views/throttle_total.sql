@@ -10,6 +10,7 @@
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events
 -- @column   first_seq INTEGER of its first event
+-- @column   last_seq INTEGER of its last event
 -- @column   first_ts INTEGER ns, of its first event
 -- @column   last_ts INTEGER ns, of its last event
 -- @materialize
@@ -128,6 +129,7 @@ WITH
   )
 SELECT
   c.tid, c.task_id, c.bdi, c.cgroup_ino, c.events_count, c.first_seq,
+  c.last_seq,
   f.ts AS first_ts,
   l.ts AS last_ts
 FROM counted AS c
