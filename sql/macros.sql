@@ -24,6 +24,52 @@ window_start!(ts, bounds, params) =
   - CASE WHEN (ts - bounds.start_ts) % params.window_ns < 0
     THEN params.window_ns ELSE 0 END;
 
+-- The windows that a stretch of time lies in, as far as it is in the time of
+-- interest; found by their numbers.
+touches!(from_ts, to_ts, window, bounds, params) =
+  from_ts < bounds.end_ts
+  AND to_ts > bounds.start_ts
+  AND window.window_index >= (from_ts - bounds.start_ts) / params.window_ns
+  AND window.window_index <= (to_ts - 1 - bounds.start_ts) / params.window_ns;
+
+-- A balance_dirty_pages event that tells something: one that charged dirtied
+-- pages, made the task sleep or went round the loop (a step), or came after a
+-- think time of 500 ms and more. Most of a busy run tell nothing. As in the
+-- catalog (notable), word by word: ingest made an index of them.
+is_told!(event) =
+  is_step!(event) OR event.think >= 500;
+
+is_step!(event) =
+  event.pause > 0
+  OR event.paused > 0
+  OR event.pause < -1000
+  OR event.period <> 0
+  OR event.period IS NULL
+  OR event.pause IS NULL;
+
+-- Pages that the kernel compares with its thresholds, and the hard limit, of a
+-- global_dirty_state.
+dirty_pages!(state) =
+  state.nr_dirty + state.nr_writeback + coalesce(state.nr_unstable, 0);
+
+hard_limit!(state) =
+  CASE WHEN state.thresh > state.dirty_limit
+    THEN state.thresh
+    ELSE state.dirty_limit
+  END;
+
+-- Whether a balance_dirty_pages event with a pause and the task's next one are
+-- of one call, where no return proves it: a call goes round again only at
+-- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
+-- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
+-- dirty page, is told from the next one by paused alone.
+goes_round!(event, next) =
+  next.paused >= event.paused + event.pause
+  AND event.task_ratelimit = 0
+  AND event.pause > 0
+  AND next.bdi = event.bdi
+  AND next.dirtied = event.dirtied;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;
@@ -103,7 +149,7 @@ finding_cgroup!(loss) =
       THEN loss.cgroup_ino
   END;
 
--- Why a task left its CPU, of sched_switch and wb_state_bits: R could go on, S
+-- Why a task left its CPU, of sched_switch and wb_trace: R could go on, S
 -- sleeps, D blocked (uninterruptible), T stopped or traced, I a thread of the
 -- kernel that has nothing to do, X ended; NULL = nothing tells. TASK_KILLABLE
 -- has the bit of TASK_UNINTERRUPTIBLE, too; D|K of texts is TASK_KILLABLE: its

@@ -65,8 +65,8 @@ SELECT
     SELECT
       1.0 * sum(c.accounted_bytes) * u.second_ns
         / nullif(max(c.ts) - min(c.ts), 0)
-    FROM wb_throttle_cost AS c
-    WHERE c.bdi = t.bdi AND in_time!(c.ts, b)
+    FROM wb_throttle AS c
+    WHERE c.is_step = 1 AND c.bdi = t.bdi AND in_time!(c.ts, b)
   ) AS dirtied_bytes_per_s,
   CASE WHEN t.call_part_ns >= v.long_call_ns THEN t.call_part_ns END
     AS call_part_ns,

@@ -65,7 +65,7 @@ WITH
       k.release
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
   ),
   barren AS (
     SELECT

@@ -47,17 +47,14 @@ WITH
   counted AS (
     SELECT
       count(*) AS changes_count,
-      min(c.ts) - b.first_ts AS after_ns,
-      min(c.from_pages) * u.page_bytes AS from_bytes,
-      min(c.to_pages) * u.page_bytes AS to_bytes,
-      min(c.dirty_pages) * u.page_bytes AS dirty_bytes,
-      min(min(c.from_pages, c.to_pages)) * u.page_bytes AS low_bytes,
-      max(max(c.from_pages, c.to_pages)) * u.page_bytes AS high_bytes
-    FROM wb_limit_change AS c
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_units AS u
-    WHERE in_time!(c.ts, b)
-    GROUP BY b.first_ts, u.page_bytes
+      min(c.after_ns) AS after_ns,
+      min(c.from_bytes) AS from_bytes,
+      min(c.to_bytes) AS to_bytes,
+      min(c.dirty_bytes) AS dirty_bytes,
+      min(c.low_bytes) AS low_bytes,
+      max(c.high_bytes) AS high_bytes
+    FROM limit_changes AS c
+    HAVING count(*) > 0
   )
 SELECT
   coalesce(t.cost_task_ns, 0) AS cost_task_ns,

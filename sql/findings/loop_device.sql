@@ -18,8 +18,8 @@
 WITH
   device AS (
     SELECT DISTINCT t.bdi
-    FROM wb_throttle_told AS t
-    WHERE t.is_step = 1 AND t.bdi GLOB '7:*'
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.bdi GLOB '7:*'
   ),
   held AS (
     SELECT l.bdi, sum(l.dur) AS dur

@@ -62,7 +62,7 @@ WITH
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
     WHERE d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
   )
 SELECT

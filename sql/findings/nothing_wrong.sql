@@ -228,8 +228,8 @@ FROM wb_blocked AS s
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 JOIN wb_task AS t ON t.tid = s.tid
-JOIN wb_kernel_task AS k ON k.task_id = t.task_id
-WHERE s.end_ts - s.ts >= v.little_most_ns
+WHERE t.is_kernel = 1
+  AND s.end_ts - s.ts >= v.little_most_ns
   AND s.ts < b.end_ts
   AND s.end_ts > b.start_ts
 GROUP BY b.start_ts
@@ -238,7 +238,23 @@ SELECT
   'pages',
   'nothing was written for a second or more though there was much to write',
   max(d.dur)
-FROM wb_dirty_still AS d
+FROM (
+  -- While more than the background threshold was dirty, or many pages were
+  -- under writeback: looked for in windows that end with what they began with.
+  SELECT max(g.ts) - min(g.ts) AS dur
+  FROM wb_window AS w
+  CROSS JOIN wb_rule AS v
+  CROSS JOIN wb_units AS u
+  JOIN raw_global_dirty_state AS f ON f.seq = w.state_first_seq
+  JOIN raw_global_dirty_state AS l
+    ON l.seq = w.state_last_seq AND l.nr_written = f.nr_written
+  JOIN raw_global_dirty_state AS g
+    ON g.seq >= w.state_first_seq
+    AND g.seq < w.state_after_seq
+    AND (g.nr_dirty > g.bg_thresh OR g.nr_writeback >= v.few_pages_count)
+  GROUP BY g.nr_written, u.second_ns
+  HAVING max(g.ts) - min(g.ts) >= u.second_ns
+) AS d
 HAVING count(*) > 0;
 
 -- @view     _doubt

@@ -33,7 +33,7 @@ WITH
       sum(f.dirtied_bytes) AS dirtied_bytes,
       sum(f.written_bytes) AS written_bytes,
       sum(f.window_ns) AS seen_ns
-    FROM wb_dirty_flow AS f
+    FROM throughput AS f
   ),
   loss AS (
     SELECT nullif(count(DISTINCT l.tid), 0) AS tasks_count, sum(l.dur) AS dur

@@ -34,11 +34,11 @@ WITH
         p.slept_ns >= v.page_pause_ns
         AND p.accounted_bytes BETWEEN 1 AND 2 * u.page_bytes
       ) AS small_count
-    FROM wb_throttle_cost AS p
+    FROM wb_throttle_pause AS p
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
-    WHERE p.pause_ns > 0 AND in_time!(p.ts, b)
+    WHERE in_time!(p.ts, b)
     GROUP BY p.task_id, p.bdi
   ),
   chosen AS (
@@ -58,15 +58,12 @@ SELECT
   coalesce(nullif(k.comm, 'tid ' || k.tid) || ' ' || k.tid, k.comm) AS task,
   k.comm, k.tid, c.bdi, c.pauses_count, c.slept_ns,
   (
-    SELECT sum(t.accounted_bytes)
-    FROM wb_throttle_cost AS t
-    WHERE t.task_id = c.task_id
-      AND t.bdi = c.bdi
-      AND in_time!(t.ts, b)
+    SELECT sum(t.charged_bytes)
+    FROM wb_task_dirtied AS t
+    WHERE t.task_id = c.task_id AND t.bdi = c.bdi
   ) AS dirtied_bytes,
   c.more
 FROM chosen AS c
-CROSS JOIN wb_bounds AS b
 JOIN wb_task AS k ON k.task_id = c.task_id
 WHERE c.place = 1
 ORDER BY c.small_count DESC, c.bdi;

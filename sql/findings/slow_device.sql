@@ -56,8 +56,8 @@ SELECT
       SELECT
         1.0 * sum(h.accounted_bytes) * u.second_ns
           / nullif(max(h.ts) - min(h.ts), 0)
-      FROM wb_throttle_cost AS h
-      WHERE h.bdi = t.bdi
+      FROM wb_throttle AS h
+      WHERE h.is_step = 1 AND h.bdi = t.bdi
     ) >= v.most_ratio * d.disk_bytes_per_s
       THEN d.disk_bytes_per_s
   END AS wanted_bytes_per_s,

@@ -79,7 +79,7 @@
 WITH
   widest AS (
     SELECT m.cgroup_ino, max(m.dirty_max_bytes) AS bytes
-    FROM wb_domain_sum AS m
+    FROM dirty_domains AS m
     WHERE m.domain = 'memcg'
     GROUP BY m.cgroup_ino
   ),

@@ -38,7 +38,7 @@ SELECT
       CROSS JOIN wb_bounds AS b
       WHERE l.finding = t.finding
         AND l.task_id NOT IN (
-          SELECT h.task_id FROM wb_throttle_cost AS h
+          SELECT h.task_id FROM wb_throttle AS h WHERE h.is_step = 1
         )
         AND in_time!(l.ts, b)
     )

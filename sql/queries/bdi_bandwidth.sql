@@ -43,9 +43,8 @@ SELECT
   avg(r.dirty_ratelimit_bytes_per_s) AS dirty_ratelimit_bytes_per_s,
   avg(r.balanced_dirty_ratelimit_bytes_per_s)
     AS balanced_dirty_ratelimit_bytes_per_s,
-  coalesce(max(l.lost_gaps_count), 0) AS lost_gaps_count
+  max(w.lost_gaps_count) AS lost_gaps_count
 FROM placed AS r
 JOIN wb_window AS w ON w.window_index = r.window_index
-LEFT JOIN wb_lost_window AS l ON l.window_index = r.window_index
 GROUP BY w.window_start_ns, r.bdi, r.cgroup_ino
 ORDER BY w.window_start_ns, r.bdi, r.cgroup_ino;

@@ -63,7 +63,8 @@ WITH
     SELECT
       s.*,
       -- Real-time tasks are told higher limits: those of others count.
-      s.tid IN (SELECT k.tid FROM wb_rt_task AS k) AS is_rt
+      s.tid IN (SELECT k.tid FROM wb_thread AS k WHERE k.is_real_time = 1)
+        AS is_rt
     FROM step AS s
   ),
   cell AS (
@@ -130,8 +131,7 @@ SELECT
   m.task_ratelimit_least_bytes_per_s, m.task_ratelimit_most_bytes_per_s,
   m.dirty_ratelimit_bytes_per_s, m.write_bw_bytes_per_s,
   m.avg_write_bw_bytes_per_s,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM mean AS m
 JOIN wb_window AS w ON w.window_index = m.window_index
-LEFT JOIN wb_lost_window AS l ON l.window_index = m.window_index
 ORDER BY w.window_start_ns, m.bdi, m.cgroup_ino;

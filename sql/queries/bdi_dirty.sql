@@ -96,12 +96,11 @@ SELECT
   CAST(s.setpoint * u.page_bytes AS INTEGER) AS setpoint_bytes,
   CAST(s.hard_limit * u.page_bytes AS INTEGER) AS limit_bytes,
   s.position_ratio, s.memcg_ratio,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM summed AS s
 CROSS JOIN wb_units AS u
 JOIN wb_window AS w ON w.window_index = s.window_index
 LEFT JOIN wb_dirty_window AS d ON d.window_index = s.window_index
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 ORDER BY w.window_start_ns, s.bdi, s.cgroup_ino;
 
 -- @view     _bdi_dirty_sum
@@ -127,17 +126,14 @@ CREATE VIEW _bdi_dirty_sum AS
 WITH
   chosen AS (
     SELECT
-      r.seq,
-      (r.ts - b.start_ts) / p.window_ns AS window_index,
-      r.tid, r.bdi, r.cgroup_ino, r.cgroup_path, r.wb_dirty, r.wb_setpoint,
-      r.dirty, r.setpoint,
+      r.seq, w.window_index, r.tid, r.bdi, r.cgroup_ino, r.cgroup_path,
+      r.wb_dirty, r.wb_setpoint, r.dirty, r.setpoint,
       r."limit" AS hard_limit
-    FROM wb_bounds AS b
+    FROM wb_window AS w
     CROSS JOIN wb_params AS p
     CROSS JOIN raw_balance_dirty_pages AS r
-    WHERE r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
-      AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
-      AND (p.bdi IS NULL OR r.bdi = p.bdi)
+      ON r.seq >= w.throttle_first_seq AND r.seq < w.throttle_after_seq
+    WHERE p.bdi IS NULL OR r.bdi = p.bdi
   ),
   -- The first and the last wb of each thread, found in an index that ingest
   -- made.
@@ -177,7 +173,7 @@ WITH
     ) AS a
     CROSS JOIN wb_params AS p
     WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
-      AND NOT EXISTS (SELECT 1 FROM wb_rt_task)
+      AND NOT EXISTS (SELECT 1 FROM wb_thread AS t WHERE t.is_real_time = 1)
       AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
       AND NOT EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
     HAVING min(a.bdi) = max(a.bdi)
@@ -202,7 +198,7 @@ SELECT
   sum(r."limit") AS hard_limit,
   NULL AS setpoint_max,
   NULL AS limit_max
-FROM wb_window_seq AS e
+FROM wb_window AS e
 CROSS JOIN only_wb AS o
 CROSS JOIN raw_balance_dirty_pages AS r
   ON r.seq >= e.throttle_first_seq AND r.seq < e.throttle_after_seq
@@ -211,7 +207,7 @@ UNION ALL
 SELECT
   c.window_index, c.bdi, c.cgroup_ino, c.cgroup_path,
   -- Real-time tasks are told higher limits: those of others count.
-  c.tid IN (SELECT t.tid FROM wb_rt_task AS t),
+  c.tid IN (SELECT t.tid FROM wb_thread AS t WHERE t.is_real_time = 1),
   CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END,
   d.seq IS NULL OR d.has_limit = 1,
   count(*),

@@ -163,7 +163,7 @@ WITH RECURSIVE
     SELECT
       1.0 * sum(f.written_bytes) * u.second_ns / nullif(sum(f.window_ns), 0)
         AS bytes_per_s
-    FROM wb_dirty_flow AS f
+    FROM throughput AS f
     CROSS JOIN wb_units AS u
     GROUP BY u.second_ns
   ),
@@ -230,7 +230,8 @@ WITH RECURSIVE
       ) AS bytes
     FROM reached AS r
     LEFT JOIN whole AS w ON w.window_index = r.before_index
-    LEFT JOIN wb_dirty_flow AS f ON f.window_index = r.before_index
+    LEFT JOIN wb_window AS i ON i.window_index = r.before_index
+    LEFT JOIN throughput AS f ON f.window_start_ns = i.window_start_ns
     GROUP BY r.window_index
   ),
   added AS (

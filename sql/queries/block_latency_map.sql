@@ -90,9 +90,8 @@ SELECT
   CASE WHEN c.bits = 0 THEN 0 ELSE 1 << c.bits END AS at_least_ns,
   1 << (c.bits + 1) AS below_ns,
   count(*) AS requests_count,
-  coalesce(max(l.lost_gaps_count), 0) AS lost_gaps_count
+  max(w.lost_gaps_count) AS lost_gaps_count
 FROM classed AS c
 JOIN wb_window AS w ON w.window_index = c.window_index
-LEFT JOIN wb_lost_window AS l ON l.window_index = c.window_index
 GROUP BY w.window_start_ns, c.device, c.op, c.bits
 ORDER BY w.window_start_ns, c.device, c.op, c.bits;

@@ -210,8 +210,42 @@ SELECT
         ELSE ''
       END
   END
-FROM wb_law_total AS w
+FROM _check_law AS w
 CROSS JOIN wb_rule AS v;
+
+-- @view     _check_law
+-- @summary  How many balance_dirty_pages events have the rate of the law.
+-- @grain    one row
+-- @column   events_count INTEGER events
+-- @column   replayed_count INTEGER of them replayed
+-- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
+-- @column   broken_why TEXT what explains most of those without; NULL = none
+-- @column   missing_why TEXT why most of those not replayed are not; NULL =
+--   none
+CREATE VIEW _check_law AS
+WITH
+  reason AS MATERIALIZED (
+    SELECT
+      w.is_replayed, w.why,
+      count(*) AS events_count,
+      row_number() OVER (
+        PARTITION BY w.is_replayed ORDER BY count(*) DESC, w.why
+      ) AS place
+    FROM wb_law AS w
+    WHERE w.why IS NOT NULL
+    GROUP BY w.is_replayed, w.why
+  )
+SELECT
+  c.events_count,
+  c.events_count
+    - coalesce(sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0)
+    AS replayed_count,
+  c.events_count - coalesce(sum(r.events_count), 0) AS agreed_count,
+  max(CASE WHEN r.is_replayed = 1 AND r.place = 1 THEN r.why END) AS broken_why,
+  max(CASE WHEN r.is_replayed = 0 AND r.place = 1 THEN r.why END) AS missing_why
+FROM (SELECT count(*) AS events_count FROM raw_balance_dirty_pages) AS c
+LEFT JOIN reason AS r ON 1 = 1
+GROUP BY c.events_count;
 
 -- @view     _check_recorded
 -- @summary  Events that were recorded and read whole: none where only a part of
@@ -238,23 +272,20 @@ WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
 -- @column   open_count INTEGER pages under writeback at the last one
 CREATE VIEW _check_state AS
 WITH
-  -- Looked up, each of its own: there can be millions.
-  ends AS (
-    SELECT
-      (SELECT min(g.seq) FROM raw_global_dirty_state AS g) AS first_seq,
-      (SELECT max(g.seq) FROM raw_global_dirty_state AS g) AS last_seq
-  )
+  curve(what) AS (VALUES ('nr_dirtied'), ('nr_written'))
 SELECT
-  k.what,
-  CASE k.what WHEN 'nr_dirtied' THEN f.nr_dirtied ELSE f.nr_written END
+  c.what,
+  CASE c.what WHEN 'nr_dirtied' THEN f.nr_dirtied ELSE f.nr_written END
     AS first_value,
-  CASE k.what WHEN 'nr_dirtied' THEN l.nr_dirtied ELSE l.nr_written END
+  CASE c.what WHEN 'nr_dirtied' THEN l.nr_dirtied ELSE l.nr_written END
     AS last_value,
   l.nr_writeback AS open_count
-FROM ends AS e
-JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
-JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
-CROSS JOIN (SELECT 'nr_dirtied' AS what UNION ALL SELECT 'nr_written') AS k;
+FROM curve AS c
+-- Looked up, each of its own: there can be millions.
+JOIN raw_global_dirty_state AS f
+  ON f.seq = (SELECT min(g.seq) FROM raw_global_dirty_state AS g)
+JOIN raw_global_dirty_state AS l
+  ON l.seq = (SELECT max(g.seq) FROM raw_global_dirty_state AS g);
 
 -- @view     _check_counter
 -- @summary  What events count beside what counters gained that were read before
@@ -308,18 +339,14 @@ WITH
         'mm_vmscan_direct_reclaim_begin',
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
-  lagging AS (
+  known AS (
     SELECT
       v.counter_lag_pages
-        * coalesce(
-          (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
-        ) AS pages,
-      EXISTS (
-        SELECT 1
-        FROM raw_meta AS m
-        WHERE m.key = 'format' AND m.value = 'perfetto'
-      ) AS is_within
+        * coalesce(max(CASE m.key WHEN 'cpus_count' THEN m.value END), 1)
+        AS pages,
+      coalesce(max(m.key = 'format' AND m.value = 'perfetto'), 0) AS is_within
     FROM wb_rule AS v
+    LEFT JOIN raw_meta AS m ON m.key IN ('cpus_count', 'format')
   ),
   joined AS (
     SELECT
@@ -356,10 +383,10 @@ WITH
         AS is_folios,
       a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
     FROM asked AS a
-    CROSS JOIN lagging AS l
+    CROSS JOIN known AS l
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
     CROSS JOIN reclaim_run AS w
     LEFT JOIN _check_value AS t ON t.what = a.what
     LEFT JOIN _check_state AS s ON s.what = a.what
@@ -400,21 +427,18 @@ FROM joined AS j;
 --   __folio_end_writeback()
 CREATE VIEW _check_bytes AS
 WITH
-  state AS (
-    SELECT
-      max(
-        CASE s.what WHEN 'nr_dirtied' THEN s.last_value - s.first_value END
-          * u.page_bytes
-      ) AS dirtied,
-      max(
-        CASE s.what WHEN 'nr_written' THEN s.last_value - s.first_value END
-          * u.page_bytes
-      ) AS written
+  gained AS (
+    SELECT s.what, (s.last_value - s.first_value) * u.page_bytes AS bytes
     FROM _check_state AS s
     CROSS JOIN wb_units AS u
-    WHERE 'writeback:global_dirty_state' IN (
-      SELECT r.event FROM _check_recorded AS r
-    )
+    WHERE 'writeback:global_dirty_state'
+      IN (SELECT r.event FROM _check_recorded AS r)
+  ),
+  state AS (
+    SELECT
+      max(CASE g.what WHEN 'nr_dirtied' THEN g.bytes END) AS dirtied,
+      max(CASE g.what WHEN 'nr_written' THEN g.bytes END) AS written
+    FROM gained AS g
   ),
   fio_job AS (
     SELECT
@@ -473,9 +497,8 @@ WITH
       14, 'system calls', 'dirtied bytes', s.dirtied,
       (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
       CASE
-        WHEN 'syscalls:sys_exit_write' NOT IN (
-          SELECT r.event FROM _check_recorded AS r
-        )
+        WHEN 'syscalls:sys_exit_write'
+          NOT IN (SELECT r.event FROM _check_recorded AS r)
           THEN 'the trace has not all of sys_exit_write'
       END,
       'calls write to pipes, to memory and directly, too;'
@@ -491,9 +514,8 @@ WITH
         WHERE c.op = 'write'
       ) * u.sector_bytes, 1,
       CASE
-        WHEN 'block:block_rq_complete' NOT IN (
-          SELECT r.event FROM _check_recorded AS r
-        )
+        WHEN 'block:block_rq_complete'
+          NOT IN (SELECT r.event FROM _check_recorded AS r)
           THEN 'the trace has not all of block_rq_complete'
       END,
       CASE WHEN EXISTS (SELECT 1 FROM write_errors)
@@ -597,14 +619,17 @@ WITH
   -- Places and counts, of the ring buffer and of text read from it.
   lost AS (
     SELECT
-      (SELECT count(*) FROM raw_lost_events) AS places_count,
-      (
-        SELECT count(*) FROM raw_lost_events AS l WHERE l.count IS NULL
-      ) AS unknown_count,
-      (SELECT coalesce(sum(l.count), 0) FROM raw_lost_events AS l)
-        + coalesce(max(i.value), 0) AS lost_count
-    FROM (SELECT 1 AS one) AS o
-    LEFT JOIN raw_ingest_stats AS i ON i.name = 'text_overwritten'
+      count(*) AS places_count,
+      count(*) - count(l.count) AS unknown_count,
+      coalesce(sum(l.count), 0) + coalesce(
+        (
+          SELECT max(i.value)
+          FROM raw_ingest_stats AS i
+          WHERE i.name = 'text_overwritten'
+        ),
+        0
+      ) AS lost_count
+    FROM raw_lost_events AS l
   ),
   damage AS (
     SELECT
@@ -775,7 +800,7 @@ WITH
           END
       )
     FROM reclaim_efficiency AS r
-    CROSS JOIN wb_kernel AS o
+    CROSS JOIN wb_trace AS o
     CROSS JOIN (
       SELECT 'pgscan' AS kind
       UNION ALL

@@ -44,7 +44,7 @@ SELECT
   d.setpoint_bytes, d.position_ratio,
   1.0 * (d.dirty_bytes - d.setpoint_bytes) / nullif(d.setpoint_bytes, 0)
     AS setpoint_error_ratio,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM wb_dirty_window AS d
-LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+JOIN wb_window AS w ON w.window_index = d.window_index
 ORDER BY d.window_start_ns;

@@ -26,31 +26,17 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   domain_dirty_limits()
-WITH
-  -- Of windows that have samples: the last of them.
-  last_sample AS (
-    SELECT
-      e.window_index,
-      (
-        SELECT g.seq
-        FROM raw_global_dirty_state AS g
-        WHERE g.seq < e.state_after_seq
-        ORDER BY g.seq DESC
-        LIMIT 1
-      ) AS seq
-    FROM wb_window_seq AS e
-    WHERE e.state_after_seq > e.state_first_seq
-  )
 SELECT
   d.window_start_ns,
   g.nr_dirty * u.page_bytes AS nr_dirty_bytes,
   g.nr_writeback * u.page_bytes AS nr_writeback_bytes,
   d.dirty_bytes, d.dirty_max_bytes, d.bg_thresh_bytes, d.freerun_bytes,
   d.setpoint_bytes, d.thresh_bytes, d.limit_bytes,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM wb_dirty_window AS d
 CROSS JOIN wb_units AS u
-LEFT JOIN last_sample AS s ON s.window_index = d.window_index
-LEFT JOIN raw_global_dirty_state AS g ON g.seq = s.seq
-LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+JOIN wb_window AS w ON w.window_index = d.window_index
+-- Of windows that have samples: the last of them.
+LEFT JOIN raw_global_dirty_state AS g
+  ON g.seq = w.state_last_seq AND w.state_after_seq > w.state_first_seq
 ORDER BY d.window_start_ns;

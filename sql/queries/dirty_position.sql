@@ -30,7 +30,7 @@ SELECT
   d.window_start_ns, d.dirty_bytes, d.dirty_max_bytes, d.setpoint_bytes,
   d.limit_bytes, d.thresh_bytes, d.bg_thresh_bytes, d.freerun_bytes,
   d.position_ratio, d.above_setpoint_ns, d.above_limit_ns,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM wb_dirty_window AS d
-LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+JOIN wb_window AS w ON w.window_index = d.window_index
 ORDER BY d.window_start_ns;

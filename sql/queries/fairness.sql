@@ -134,15 +134,11 @@ WITH
     SELECT w.window_index, t.bdi, t.cgroup_ino, t.task_id, 0.0 AS bytes
     FROM wb_params AS p
     CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_throttle AS t
+    CROSS JOIN wb_throttle_pause AS t
     CROSS JOIN wb_window AS w
     WHERE p.by_window = 1
-      AND t.is_step = 1
       AND t.slept_ns > 0
-      AND t.ts < b.end_ts
-      AND t.ts + t.slept_ns > b.start_ts
-      AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
-      AND w.window_index <= (t.ts + t.slept_ns - 1 - b.start_ts) / p.window_ns
+      AND touches!(t.ts, t.ts + t.slept_ns, w, b, p)
     UNION ALL
     SELECT d.window_index, d.bdi, d.cgroup_ino, d.task_id, d.dirtied_bytes
     FROM wb_params AS p

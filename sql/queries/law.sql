@@ -8,7 +8,7 @@
 -- @read     None is normal, a few can be calls within which a number changed.
 --   More of them mean a changed kernel, a wb with strictlimit, or a fault of
 --   wbscope; why says which it can be. Events that cannot be replayed, or not
---   exactly, are in wb_law_break with is_replayed = 0; check counts them.
+--   exactly, are in wb_law with is_replayed = 0; check counts them.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    event; order seq
 -- @keys     ts, tid, comm
@@ -30,17 +30,22 @@
 WITH
   named AS (
     SELECT
-      w.*,
+      w.predicted_pages_per_s, w.recorded_pages_per_s, w.why, e.seq, e.ts,
+      e.tid, e.bdi,
+      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
       coalesce(
         (
           SELECT k.comm
           FROM wb_task AS k
-          WHERE task_of!(k, w)
+          WHERE task_of!(k, e)
         ),
-        'tid ' || w.tid
+        'tid ' || e.tid
       ) AS comm
-    FROM wb_law_break AS w
-    WHERE w.is_replayed = 1
+    FROM wb_law AS w
+    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = w.seq
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = w.seq
+    WHERE w.why IS NOT NULL AND w.is_replayed = 1
   )
 SELECT
   n.seq, n.ts, n.tid, n.comm, n.bdi, n.cgroup_ino, n.domain,

@@ -29,10 +29,9 @@ SELECT
   min(c.from_pages, c.to_pages) * u.page_bytes AS low_bytes,
   max(c.from_pages, c.to_pages) * u.page_bytes AS high_bytes,
   c.dirty_pages * u.page_bytes AS dirty_bytes,
-  d.until_ts - d.from_ts AS drain_ns
+  c.drained_ts - c.ts AS drain_ns
 FROM wb_limit_change AS c
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_limit_drain AS d ON d.seq = c.seq
 WHERE in_time!(c.ts, b)
 ORDER BY c.ts, c.seq;

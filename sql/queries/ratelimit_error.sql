@@ -119,10 +119,11 @@ WITH
       AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
     CROSS JOIN raw_balance_dirty_pages AS n ON n.seq = c.seq
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    CROSS JOIN wb_params AS p
     WHERE c.is_step = 1
       AND c.accounted_bytes > 0
       AND c.seq > a.first_seq
-      AND c.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND in_range!(c.ts, p)
     GROUP BY a.task_id, a.bdi, a.cgroup_ino
   ),
   compared AS (
@@ -208,6 +209,10 @@ ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;
 -- @cost     730
 CREATE VIEW _told_rate AS
 WITH
+  bounds AS (
+    SELECT min(a.first_seq) AS start_seq, max(a.last_seq) + 1 AS end_seq
+    FROM wb_throttle_total AS a
+  ),
   shared AS (
     SELECT a.task_id, count(*) AS wbs_count
     FROM wb_throttle_total AS a
@@ -233,7 +238,7 @@ WITH
           ELSE min(max(r.task_ratelimit, 0), 1099511627775)
         END AS told,
       n.ts - r.ts AS told_ns
-    FROM wb_throttle_bounds AS b
+    FROM bounds AS b
     CROSS JOIN raw_balance_dirty_pages AS n
       ON n.seq > b.start_seq AND n.seq < b.end_seq
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
@@ -258,8 +263,8 @@ WITH
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
     LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
-    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM bounds AS b)
       -- Not from or to an event of another task with the same tid.
       AND n.prev_seq >= t.from_seq
       AND +n.seq < t.until_seq

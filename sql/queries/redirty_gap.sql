@@ -22,8 +22,6 @@
 -- @column   unexplained_gap_bytes INTEGER gap - dirty_growth
 -- @column   dirtied_to_written_ratio REAL dirtied / written in this window;
 --   NULL when nothing was written
--- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
---   the kernel's counters outlive them
 -- @metric   unexplained_gap_bytes lower: data that programs wrote to memory,
 --   that waits there no more and never went to a disk: deleted before; when it
 --   rises and rises, a file system that counts the same data again and again
@@ -31,24 +29,37 @@
 WITH
   summed AS (
     SELECT
-      d.window_index, d.window_start_ns, d.dirtied_bytes, d.written_bytes,
+      d.window_start_ns, d.dirtied_bytes, d.written_bytes, d.lost_gaps_count,
+      w.state_first_seq, w.state_before_seq,
+      l.nr_dirty + l.nr_writeback AS nr_cached,
       sum(d.dirtied_bytes) OVER so_far AS dirtied_so_far,
-      sum(d.written_bytes) OVER so_far AS written_so_far,
-      sum(d.cached_change_bytes) OVER so_far AS growth
-    FROM wb_dirty_flow AS d
+      sum(d.written_bytes) OVER so_far AS written_so_far
+    FROM throughput AS d
+    JOIN wb_window AS w ON w.window_start_ns = d.window_start_ns
+    JOIN raw_global_dirty_state AS l ON l.seq = w.state_last_seq
     WHERE d.dirtied_bytes IS NOT NULL
-    WINDOW so_far AS (ORDER BY d.window_index ROWS UNBOUNDED PRECEDING)
+    WINDOW so_far AS (ORDER BY d.window_start_ns ROWS UNBOUNDED PRECEDING)
+  ),
+  -- The sample that was in force at the start, or else the first.
+  origin AS (
+    SELECT g.nr_dirty + g.nr_writeback AS nr_cached
+    FROM (SELECT min(f.window_start_ns) AS ts FROM summed AS f) AS m
+    JOIN summed AS s ON s.window_start_ns = m.ts
+    JOIN raw_global_dirty_state AS g
+      ON g.seq = coalesce(s.state_before_seq, s.state_first_seq)
   )
 SELECT
   s.window_start_ns,
   s.dirtied_so_far AS dirtied_so_far_bytes,
   s.written_so_far AS written_so_far_bytes,
   s.dirtied_so_far - s.written_so_far AS gap_bytes,
-  s.growth AS dirty_growth_bytes,
-  s.dirtied_so_far - s.written_so_far - s.growth AS unexplained_gap_bytes,
+  (s.nr_cached - o.nr_cached) * u.page_bytes AS dirty_growth_bytes,
+  s.dirtied_so_far - s.written_so_far
+    - (s.nr_cached - o.nr_cached) * u.page_bytes AS unexplained_gap_bytes,
   1.0 * s.dirtied_bytes / nullif(s.written_bytes, 0)
     AS dirtied_to_written_ratio,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  s.lost_gaps_count
 FROM summed AS s
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
+CROSS JOIN origin AS o
+CROSS JOIN wb_units AS u
 ORDER BY s.window_start_ns;

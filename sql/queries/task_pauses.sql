@@ -56,11 +56,10 @@ SELECT
   w.window_start_ns, k.tid, k.comm, s.bdi, s.cgroup_ino, s.steps_count,
   s.pauses_count, s.pause_max_ns, s.pause_min_ns, s.paused_max_ns,
   s.think_mean_ns, s.period_mean_ns, s.charged_mean_bytes,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM summed AS s
 CROSS JOIN wb_params AS p
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN wb_task AS k ON k.task_id = s.task_id
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 WHERE p.comm_glob IS NULL OR k.comm GLOB p.comm_glob
 ORDER BY w.window_start_ns, k.tid, k.task_id, s.bdi, s.cgroup_ino;

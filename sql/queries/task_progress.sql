@@ -50,13 +50,12 @@ SELECT
     PARTITION BY s.task_id ORDER BY s.window_index ROWS UNBOUNDED PRECEDING
   ) AS dirtied_so_far_bytes,
   a.dirtied_basis,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM summed AS s
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN wb_task AS k ON k.task_id = s.task_id
 JOIN basis AS a ON a.task_id = s.task_id
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 WHERE p.comm_glob IS NULL OR k.comm GLOB p.comm_glob
 ORDER BY w.window_start_ns, k.tid, k.task_id;

@@ -39,7 +39,7 @@ WITH
     FROM wb_throttle_total AS t
     UNION ALL
     SELECT s.tid, s.task_id, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
-    FROM wb_throttle_piece AS s
+    FROM _throttle_piece AS s
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.ts + w.slept_ns
     FROM wb_completion_wait AS w
@@ -83,7 +83,7 @@ WITH
       ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
     UNION ALL
     SELECT s.window_index, s.task_id, 0, s.to_ts - s.from_ts, s.slept_ns, 0
-    FROM wb_throttle_piece AS s
+    FROM _throttle_piece AS s
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
@@ -126,11 +126,43 @@ SELECT
     AS dirtied_bytes,
   s.slept_max_ns,
   1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0) AS dirtied_share_ratio,
-  coalesce(g.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM shared AS s
 CROSS JOIN wb_bounds AS b
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN life AS l ON l.task_id = s.task_id
-LEFT JOIN wb_lost_window AS g ON g.window_index = s.window_index
 WHERE s.lived = 1
 ORDER BY w.window_start_ns, l.tid, l.task_id;
+
+-- @view     _throttle_piece
+-- @summary  Sleeps of throttled tasks, taken as starting at their event (or
+--   where the call waited, if that was before), cut at the borders of windows.
+-- @grain    piece of a sleep within one window; order tid, from_ts
+-- @events   writeback:balance_dirty_pages|
+--   writeback:writeback_balance_dirty_pages_waiting
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+CREATE VIEW _throttle_piece AS
+WITH
+  sleep AS (
+    SELECT
+      t.tid, t.task_id, t.bdi, t.cgroup_ino,
+      min(t.sleep_ts, t.ts) AS ts,
+      t.slept_ns
+    FROM wb_throttle_pause AS t
+    WHERE t.slept_ns > 0
+    UNION ALL
+    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
+    FROM wb_completion_wait AS w
+    WHERE w.slept_ns > 0
+  )
+SELECT
+  w.window_index, s.tid, s.task_id, s.bdi, s.cgroup_ino,
+  max(s.ts, w.window_start_ns) AS from_ts,
+  min(s.ts + s.slept_ns, w.window_end_ns, b.end_ts) AS to_ts,
+  s.slept_ns
+FROM sleep AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
+CROSS JOIN wb_window AS w
+WHERE touches!(s.ts, s.ts + s.slept_ns, w, b, p);

@@ -143,10 +143,9 @@ SELECT
     WHEN i.is_issued THEN 'requests'
     WHEN m.busy_ratio IS NOT NULL THEN 'samples'
   END AS utilisation_basis,
-  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+  w.lost_gaps_count
 FROM summed AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
-LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 LEFT JOIN busy AS y
   ON y.window_index = s.window_index AND y.device = s.device
 LEFT JOIN sampled AS m

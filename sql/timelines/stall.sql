@@ -406,7 +406,7 @@ FROM ranked AS p
 CROSS JOIN wb_stall AS s ON s.wait_id = p.wait_id
 CROSS JOIN _stall_why AS y ON y.wait_id = s.wait_id
 LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
-LEFT JOIN wb_task_label AS k ON k.task_id = p.task_id;
+LEFT JOIN wb_task AS k ON k.task_id = p.task_id;
 
 -- @timeline tl_stall_count
 -- @title    Waiting tasks
@@ -654,8 +654,11 @@ WITH
       c.tid, c.task_id, c.bdi, c.call_ns, c.slept_ns,
       1 AS pauses_count,
       c.seq AS worst_seq
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 1 AND c.is_last = 1 AND c.slept_ns > 0
+    FROM wb_throttle AS c
+    WHERE c.is_step = 1
+      AND c.is_first = 1
+      AND c.is_last = 1
+      AND c.slept_ns > 0
   ),
   numbered AS (
     SELECT
@@ -664,8 +667,8 @@ WITH
       sum(c.is_first) OVER (
         PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
       ) AS call
-    FROM wb_throttle_cost AS c
-    WHERE c.is_first = 0 OR c.is_last = 0
+    FROM wb_throttle AS c
+    WHERE c.is_step = 1 AND (c.is_first = 0 OR c.is_last = 0)
   ),
   ranked AS (
     SELECT
@@ -705,7 +708,7 @@ WITH
       c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
-    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_trace AS h
   )
 SELECT
   p.seq,

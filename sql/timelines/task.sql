@@ -42,7 +42,7 @@ SELECT
   m.task_id AS rank
 FROM moment AS m
 JOIN basis AS b ON b.task_id = m.task_id
-JOIN wb_task_label AS k ON k.task_id = m.task_id;
+JOIN wb_task AS k ON k.task_id = m.task_id;
 
 -- @timeline tl_task_written
 -- @title    Bytes that each task wrote
@@ -77,7 +77,7 @@ SELECT
   'bytes' AS unit,
   c.task_id AS rank
 FROM call AS c
-JOIN wb_task_label AS k ON k.task_id = c.task_id;
+JOIN wb_task AS k ON k.task_id = c.task_id;
 
 -- @timeline tl_task_share
 -- @title    Shares of each task
@@ -104,8 +104,21 @@ WITH
     -- All of them: a curve keeps its value until it is told another.
     CROSS JOIN wb_window AS w
     UNION ALL
-    SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
-    FROM wb_throttle_piece AS s
+    -- A sleep is taken as starting at its event, or before.
+    SELECT
+      w.window_index, s.task_id,
+      min(s.ts + s.slept_ns, w.window_end_ns, b.end_ts)
+        - max(s.ts, w.window_start_ns),
+      0
+    FROM (
+      SELECT t.task_id, min(t.sleep_ts, t.ts) AS ts, t.slept_ns
+      FROM wb_throttle_pause AS t
+      WHERE t.slept_ns > 0
+    ) AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    CROSS JOIN wb_window AS w
+    WHERE touches!(s.ts, s.ts + s.slept_ns, w, b, p)
     UNION ALL
     SELECT d.window_index, d.task_id, 0, d.dirtied_bytes
     FROM wb_dirtied_part AS d
@@ -144,7 +157,7 @@ SELECT
   s.task_id AS rank
 FROM shared AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
-JOIN wb_task_label AS k ON k.task_id = s.task_id
+JOIN wb_task AS k ON k.task_id = s.task_id
 CROSS JOIN wb_bounds AS b
 CROSS JOIN curve AS c;
 
@@ -182,7 +195,7 @@ SELECT
     )
   END AS value,
   c.unit AS unit
-FROM wb_dirty_flow AS w
+FROM throughput AS w
 CROSS JOIN curve AS c;
 
 -- @timeline tl_fairness
@@ -198,7 +211,7 @@ CROSS JOIN curve AS c;
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   arg_why TEXT in a sentence
--- @column   arg_jain_ratio REAL as in wb_fairness_window
+-- @column   arg_jain_ratio REAL as in _fairness_window
 -- @column   arg_tasks_count INTEGER tasks that are compared
 CREATE VIEW tl_fairness AS
 SELECT
@@ -219,7 +232,7 @@ SELECT
     || printf('%.1f %%', 100 * f.jain_ratio) AS arg_why,
   f.jain_ratio AS arg_jain_ratio,
   f.tasks_count AS arg_tasks_count
-FROM wb_fairness_window AS f
+FROM _fairness_window AS f
 JOIN wb_window AS w ON w.window_start_ns = f.window_start_ns
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_device AS d ON d.bdi = f.bdi
@@ -240,7 +253,7 @@ WHERE f.tasks_count > 1 AND f.jain_ratio IS NOT NULL;
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   arg_why TEXT in a sentence
--- @column   arg_jain_ratio REAL of a window, as in wb_fairness_window; of the
+-- @column   arg_jain_ratio REAL of a window, as in _fairness_window; of the
 --   run, as in query fairness: against the shares that tasks were entitled to
 --   where it is known what they asked for
 -- @column   arg_tasks_count INTEGER tasks that are compared
@@ -255,7 +268,7 @@ WITH
         PARTITION BY f.window_start_ns
         ORDER BY f.jain_ratio, f.bdi, f.cgroup_ino
       ) AS place
-    FROM wb_fairness_window AS f
+    FROM _fairness_window AS f
     WHERE f.tasks_count > 1 AND f.jain_ratio IS NOT NULL
   ),
   of_run AS (
@@ -319,3 +332,65 @@ FROM ranked AS r
 JOIN wb_window AS w ON w.window_start_ns = r.window_start_ns
 CROSS JOIN wb_bounds AS b
 WHERE r.place = 1;
+
+-- @view     _fairness_window
+-- @summary  Jain's index of what throttled tasks dirtied in each window. Only
+--   those are compared that wrote all through the window, and that ask for more
+--   than they get, as far as wb_task_rate tells.
+-- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, sched:sched_switch
+-- @column   tasks_count INTEGER tasks that are compared
+-- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
+--   events tell too little of what the machine dirtied (wb_rule)
+-- @materialize
+-- @cost     100
+CREATE VIEW _fairness_window AS
+WITH
+  -- Who got all it asked for says nothing of how evenly the rest is shared.
+  asking AS (
+    SELECT
+      r.task_id, r.bdi, r.cgroup_ino, a.first_ts, a.last_ts,
+      r.dirtied_basis = 'bound' AND r.coverage_ratio < v.coverage_least_ratio
+        AS is_unknown
+    FROM wb_task_rate AS r
+    CROSS JOIN wb_rule AS v
+    JOIN wb_throttle_total AS a
+      ON a.task_id = r.task_id
+      AND a.bdi = r.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
+    WHERE coalesce(
+      r.is_demand_limited, r.slept_ratio < v.throttled_least_ratio, 0
+    ) = 0
+  ),
+  share AS (
+    SELECT
+      CAST(p.window_index AS INTEGER) AS window_index,
+      p.task_id, p.bdi, p.cgroup_ino,
+      sum(p.dirtied_bytes) AS bytes
+    FROM wb_dirtied_part AS p
+    GROUP BY 1, p.task_id, p.bdi, p.cgroup_ino
+  ),
+  per_window AS (
+    SELECT
+      w.window_start_ns, s.bdi, s.cgroup_ino,
+      count(*) AS tasks_count,
+      max(coalesce(a.is_unknown, 0)) AS is_unknown,
+      sum(s.bytes) * sum(s.bytes)
+        / nullif(count(*) * sum(s.bytes * s.bytes), 0) AS jain_ratio
+    FROM share AS s
+    JOIN asking AS a
+      ON a.task_id = s.task_id
+      AND a.bdi = s.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(s.cgroup_ino, 0)
+    JOIN wb_window AS w
+      ON w.window_index = s.window_index
+      AND a.first_ts <= w.window_start_ns
+      AND a.last_ts >= w.window_end_ns
+    WHERE s.bytes > 0
+    GROUP BY w.window_start_ns, s.bdi, s.cgroup_ino
+  )
+SELECT
+  f.window_start_ns, f.bdi, f.cgroup_ino, f.tasks_count,
+  CASE WHEN f.is_unknown = 0 THEN f.jain_ratio END AS jain_ratio
+FROM per_window AS f;

@@ -224,10 +224,10 @@ LEFT JOIN wb_device AS d ON d.bdi = t.bdi;
 
 -- @view     _throttle_drawn
 -- @summary  Of wb_throttle what the curves of tasks can show: all of some ten
---   thousand events, else of those that tell something (wb_throttle_told), of
---   each task, wb and step of time, the first, the last, and those with the
---   longest pause, most pages and the highest and lowest rate; with the task's
---   name as tracks have it.
+--   thousand events, else of those that tell something, of each task, wb and
+--   step of time, the first, the last, and those with the longest pause, most
+--   pages and the highest and lowest rate; with the task's name as tracks have
+--   it.
 -- @grain    event; order seq
 -- @key      seq
 -- @events   writeback:balance_dirty_pages
@@ -247,10 +247,11 @@ WITH
       max(t.dirtied * (1 << 32) + t.seq) AS most_dirtied,
       max(t.task_ratelimit * (1 << 32) + t.seq) AS highest_rate,
       min(t.task_ratelimit * (1 << 32) + t.seq) AS lowest_rate
-    FROM wb_throttle_told AS t
+    FROM raw_balance_dirty_pages AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
-    WHERE (SELECT z.events FROM size AS z) > v.drawn_most_count
+    WHERE is_told!(t)
+      AND (SELECT z.events FROM size AS z) > v.drawn_most_count
     -- Not in the order of an index by thread, which would read events here and
     -- there.
     GROUP BY
@@ -286,5 +287,5 @@ SELECT
   t.wb_dirty_bytes, t.wb_setpoint_bytes
 FROM chosen AS c
 CROSS JOIN wb_throttle AS t ON t.seq = c.seq
-LEFT JOIN wb_task_label AS k
+LEFT JOIN wb_task AS k
   ON task_of!(k, t);

@@ -47,7 +47,7 @@ SELECT
           SELECT 1
           FROM _swap_disk AS w
           WHERE w.bdi IN (
-            SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+            SELECT t.bdi FROM raw_balance_dirty_pages AS t WHERE is_step!(t)
           )
         )
         OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM _swap_area))
@@ -362,7 +362,7 @@ CROSS JOIN wb_rule AS v
 GROUP BY f.bdi, f.cgroup_ino, v.few_pages_count
 HAVING sum(f.pages_count) >= v.few_pages_count
 UNION
-SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1;
+SELECT t.bdi FROM raw_balance_dirty_pages AS t WHERE is_step!(t);
 
 -- @view     _disk_held
 -- @summary  The most dirty data that each disk and volume had.
@@ -427,9 +427,8 @@ SELECT
           (
             SELECT max(r.wb_dirty) * u.page_bytes
             FROM raw_balance_dirty_pages AS r
-            WHERE r.bdi = d.bdi
-              AND r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
-              AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
+            CROSS JOIN wb_params AS p
+            WHERE r.bdi = d.bdi AND in_range!(r.ts, p)
           ),
           0
         ),

@@ -508,8 +508,8 @@ WITH
     SELECT t.bdi, coalesce(t.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino
     FROM (
       SELECT DISTINCT s.bdi, s.cgroup_ino, s.cgroup_path
-      FROM wb_throttle_told AS s
-      WHERE s.is_step = 1
+      FROM raw_balance_dirty_pages AS s
+      WHERE is_step!(s)
     ) AS t
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     UNION
@@ -611,10 +611,10 @@ WITH
   told AS (
     SELECT t.ts, t.bdi, coalesce(t.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
       t.wb_dirty * u.page_bytes AS wb_dirty_bytes, 'events' AS basis
-    FROM wb_throttle_told AS t
+    FROM raw_balance_dirty_pages AS t
     CROSS JOIN wb_units AS u
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
-    WHERE t.is_step = 1 AND t.wb_dirty IS NOT NULL
+    WHERE is_step!(t) AND t.wb_dirty IS NOT NULL
     UNION ALL
     SELECT s.ts, s.bdi, coalesce(s.cgroup_ino, 1), s.wb_dirty_bytes, 'samples'
     FROM wb_bdi_sample AS s

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How much each throttled task really dirtied, by the best source there is.
+-- How much each throttled task really dirtied, by the best source there is, and
+-- when.
 
 -- @view     wb_task_dirtied
 -- @summary  How much each throttled task dirtied of each wb: what its events
@@ -42,18 +43,18 @@ WITH
   first_charge AS (
     SELECT t.seq, t.accounted_bytes
     FROM wb_throttle_total AS a
-    CROSS JOIN wb_throttle_cost AS t ON t.seq = a.first_seq
+    CROSS JOIN wb_throttle AS t ON t.seq = a.first_seq
   ),
   -- Of each wb the best that tells of every writer.
   told AS (
-    SELECT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, s.grade
+    SELECT w.bdi, w.cgroup_key, s.grade
     FROM _dirtied_writer AS w
     JOIN _dirtied_source AS s
       ON s.task_id = w.task_id
       AND s.bdi = w.bdi
-      AND s.cgroup_key = coalesce(w.cgroup_ino, 0)
+      AND s.cgroup_key = w.cgroup_key
     WHERE w.is_incidental = 0
-    GROUP BY w.bdi, coalesce(w.cgroup_ino, 0), s.grade, w.writers_count
+    GROUP BY w.bdi, w.cgroup_key, s.grade, w.writers_count
     HAVING count(*) = w.writers_count
   ),
   best AS (
@@ -76,12 +77,12 @@ SELECT
   END AS basis,
   s.coverage_ratio, s.free_calls_count,
   CASE
-    WHEN e.grade = 1 THEN p.first_ts
+    WHEN e.grade = 1 THEN e.first_ts
     WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_from_ts
     ELSE s.first_ts
   END AS from_ts,
   CASE
-    WHEN e.grade = 1 THEN p.last_ts
+    WHEN e.grade = 1 THEN e.last_ts
     WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_to_ts
     ELSE s.last_ts
   END AS to_ts,
@@ -90,7 +91,7 @@ SELECT
       (
         SELECT c.dirtied_bytes
         FROM wb_probe_call AS c
-        WHERE c.seq = p.first_seq
+        WHERE c.seq = e.first_seq
       ),
       0
     )
@@ -105,45 +106,220 @@ SELECT
   j.clat_max_ns AS fio_clat_max_ns,
   CASE WHEN j.task_id IS NULL THEN 0 ELSE 1 END AS is_fio,
   s.is_incidental
-FROM _dirtied_shared AS s
-LEFT JOIN best AS b
-  ON b.bdi = s.bdi AND b.cgroup_key = coalesce(s.cgroup_ino, 0)
+FROM _dirtied_writer AS s
+LEFT JOIN best AS b ON b.bdi = s.bdi AND b.cgroup_key = s.cgroup_key
 LEFT JOIN _dirtied_source AS e
   ON e.task_id = s.task_id
   AND e.bdi = s.bdi
-  AND e.cgroup_key = coalesce(s.cgroup_ino, 0)
+  AND e.cgroup_key = s.cgroup_key
   AND e.grade = b.grade
-LEFT JOIN _dirtied_probed AS p
-  ON p.task_id = s.task_id
-  AND p.bdi = s.bdi
-  AND p.cgroup_key = coalesce(s.cgroup_ino, 0)
 LEFT JOIN first_charge AS f ON f.seq = s.first_seq
-LEFT JOIN _dirtied_job AS j ON j.task_id = s.task_id;
+-- The task's job, also where it writes to another wb on the side.
+LEFT JOIN _dirtied_source AS j ON j.task_id = s.task_id AND j.grade = 3;
 
--- @view     _dirtied_charge
--- @summary  What the events of the time of interest charge to each task, and
---   how long they held it up.
--- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
+-- @view     wb_dirtied_part
+-- @summary  When each throttled task dirtied what, by the basis of
+--   wb_task_dirtied. What has no time of its own is shared out to the task's
+--   calls in free run and stands at the end of their window; the parts add up
+--   to the whole.
+-- @grain    charge, or window with calls in free run; order task_id, ts
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
+-- @column   window_index INTEGER of wb_window
+-- @column   ts INTEGER ns, trace clock: it was dirtied before
+-- @column   dirtied_bytes REAL what it dirtied
+CREATE VIEW wb_dirtied_part AS
+SELECT
+  (p.ts - b.start_ts) / q.window_ns AS window_index,
+  p.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino,
+  1.0 * p.dirtied_bytes AS dirtied_bytes
+FROM wb_task_dirtied AS d
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS q
+JOIN wb_task AS k ON k.task_id = d.task_id
+JOIN wb_probe_call AS p
+  ON task_of!(k, p)
+  AND p.bdi = d.bdi
+  AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+WHERE d.basis = 'probe' AND in_time!(p.ts, b)
+UNION ALL
+SELECT
+  (t.ts - b.start_ts) / q.window_ns,
+  t.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino, t.accounted_bytes
+    * CASE
+      WHEN d.basis = 'bound' THEN 1.0
+      -- Charged for others, or no call in free run to share it out to.
+      WHEN d.estimate_bytes < d.charged_bytes
+        OR coalesce(d.free_calls_count, 0) = 0
+        THEN 1.0 * d.estimate_bytes / d.charged_bytes
+      ELSE 1.0
+    END
+FROM wb_throttle AS t
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS q
+JOIN wb_task_dirtied AS d
+  ON d.task_id = t.task_id
+  AND d.bdi = t.bdi
+  AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
+  AND d.basis <> 'probe'
+WHERE t.is_step = 1
+  AND t.accounted_bytes > 0
+  AND in_time!(t.ts, b)
+UNION ALL
+SELECT
+  c.window_index,
+  min(w.window_end_ns, b.end_ts, b.last_ts + 1) - 1,
+  d.task_id, d.tid, d.bdi, d.cgroup_ino,
+  c.share_ratio * (d.estimate_bytes - d.charged_bytes)
+FROM _dirtied_free_call AS c
+CROSS JOIN wb_bounds AS b
+JOIN wb_window AS w ON w.window_index = c.window_index
+JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
+WHERE d.basis NOT IN ('probe', 'bound')
+  AND d.estimate_bytes > d.charged_bytes;
+
+-- @view     _dirtied_writer
+-- @summary  Each task and wb that balance_dirty_pages events name: what they
+--   charge to it, how much of what the machine dirtied that is in all, and what
+--   a call in free run stands for.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages
 -- @column   cgroup_key INTEGER cgroup that owns the wb; 0 = not told
--- @column   charged_bytes INTEGER sum of accounted_bytes
--- @column   pause_max_ns INTEGER longest pause; 0 or less = none
+-- @column   charged_bytes INTEGER that its events charge
 -- @column   slept_ns INTEGER sum of the sleeps
 -- @column   slept_until_ts INTEGER ns, end of the last one
+-- @column   is_incidental INTEGER as in wb_task_dirtied
+-- @column   wbs_count INTEGER wbs that the task writes to, not by the way
+-- @column   task_charged_bytes INTEGER of the task, of all wbs
+-- @column   writers_count INTEGER tasks that write to the wb, not by the way
+-- @column   place INTEGER 1: the wb that the task writes most to
+-- @column   free_calls_count INTEGER as in wb_task_dirtied
+-- @column   seen_from_ts INTEGER ns, first look or event
+-- @column   seen_to_ts INTEGER ns, last look or event
+-- @column   coverage_ratio REAL as in wb_task_dirtied
+-- @column   free_call_bytes REAL what a call in free run stands for
+-- @column   wb_ratio REAL share of the wb in what the task dirtied
 -- @materialize
--- @cost     89
-CREATE VIEW _dirtied_charge AS
+-- @cost     170
+CREATE VIEW _dirtied_writer AS
+WITH
+  -- Of the time of interest.
+  charge AS (
+    SELECT
+      t.task_id, t.bdi,
+      coalesce(t.cgroup_ino, 0) AS cgroup_key,
+      sum(t.accounted_bytes) AS charged_bytes,
+      max(t.pause_ns) AS pause_max_ns,
+      sum(t.slept_ns) AS slept_ns,
+      max(t.sleep_ts + t.slept_ns) AS slept_until_ts
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE t.is_step = 1 AND in_time!(t.ts, b)
+    GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0)
+  ),
+  wrote AS (
+    SELECT
+      a.task_id, a.tid, a.bdi, a.cgroup_ino,
+      coalesce(a.cgroup_ino, 0) AS cgroup_key,
+      a.events_count, a.first_seq, a.first_ts, a.last_ts,
+      coalesce(c.charged_bytes, 0) AS charged_bytes,
+      c.slept_ns, c.slept_until_ts,
+      -- A task's count of dirtied pages is of all wbs, so the only call for one
+      -- can be charged what was dirtied of another.
+      CASE
+        WHEN (
+            a.events_count = 1
+            OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
+          )
+          AND (
+            coalesce(c.pause_max_ns, 0) <= 0
+            OR a.events_count * v.incidental_divisor
+              <= sum(a.events_count) OVER (PARTITION BY a.task_id)
+          )
+          THEN 1
+        ELSE 0
+      END AS is_incidental
+    FROM wb_throttle_total AS a
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN charge AS c
+      ON c.task_id = a.task_id
+      AND c.bdi = a.bdi
+      AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
+  ),
+  placed AS (
+    SELECT
+      w.task_id, w.tid, w.bdi, w.cgroup_ino, w.cgroup_key, w.first_seq,
+      w.first_ts, w.last_ts, w.charged_bytes, w.slept_ns, w.slept_until_ts,
+      w.is_incidental, k.comm,
+      sum(1 - w.is_incidental) OVER of_task AS wbs_count,
+      sum(w.events_count) OVER of_task AS all_events_count,
+      sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
+      sum(1 - w.is_incidental) OVER (PARTITION BY w.bdi, w.cgroup_key)
+        AS writers_count,
+      row_number() OVER (
+        PARTITION BY w.task_id
+        ORDER BY
+          w.is_incidental,
+          w.charged_bytes DESC,
+          w.events_count DESC,
+          w.bdi, w.cgroup_ino
+      ) AS place
+    FROM wrote AS w
+    JOIN wb_task AS k ON k.task_id = w.task_id
+    WINDOW of_task AS (PARTITION BY w.task_id)
+  ),
+  looked AS (
+    SELECT
+      w.task_id, w.tid, w.bdi, w.cgroup_ino, w.cgroup_key, w.first_seq,
+      w.first_ts, w.last_ts, w.charged_bytes, w.slept_ns, w.slept_until_ts,
+      w.is_incidental, w.comm, w.wbs_count, w.task_charged_bytes,
+      w.writers_count, w.place,
+      -- Each balance_dirty_pages event has a look of its own before it.
+      CASE
+        WHEN l.looks_count > w.all_events_count
+          THEN l.looks_count - w.all_events_count
+        WHEN m.total_bytes IS NOT NULL THEN 0
+      END AS free_calls_count,
+      min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
+      max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
+      l.second_seq, m.total_bytes
+    FROM placed AS w
+    CROSS JOIN _dirtied_machine AS m
+    LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
+  ),
+  machine AS (
+    SELECT
+      l.total_bytes,
+      sum(l.charged_bytes) AS charged_bytes,
+      -- A task of several wbs counts once.
+      sum(CASE WHEN l.place = 1 THEN l.free_calls_count ELSE 0 END)
+        AS free_calls_count,
+      -- A memory cgroup's tasks are polled more often (the smaller of two
+      -- intervals counts), so their calls stand for fewer pages than others'.
+      count(DISTINCT l.cgroup_key) AS cgroups_count
+    FROM looked AS l
+    GROUP BY l.total_bytes
+  )
 SELECT
-  t.task_id, t.bdi,
-  coalesce(t.cgroup_ino, 0) AS cgroup_key,
-  sum(t.accounted_bytes) AS charged_bytes,
-  max(t.pause_ns) AS pause_max_ns,
-  sum(t.slept_ns) AS slept_ns,
-  max(t.sleep_ts + t.slept_ns) AS slept_until_ts
-FROM wb_throttle_cost AS t
-CROSS JOIN wb_bounds AS b
-WHERE in_time!(t.ts, b)
-GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
+  l.task_id, l.tid, l.bdi, l.cgroup_ino, l.cgroup_key, l.first_seq, l.first_ts,
+  l.last_ts, l.charged_bytes, l.slept_ns, l.slept_until_ts, l.is_incidental,
+  l.comm, l.wbs_count, l.task_charged_bytes, l.writers_count, l.place,
+  l.free_calls_count, l.seen_from_ts, l.seen_to_ts, l.second_seq,
+  1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
+  CASE
+    WHEN m.cgroups_count > 1 THEN NULL
+    WHEN m.total_bytes <= m.charged_bytes THEN 0.0
+    WHEN m.free_calls_count > 0
+      THEN 1.0 * (m.total_bytes - m.charged_bytes) / m.free_calls_count
+  END AS free_call_bytes,
+  CASE
+    WHEN l.wbs_count = 1 THEN 1.0 - l.is_incidental
+    WHEN l.task_charged_bytes > 0
+      THEN 1.0 * l.charged_bytes / l.task_charged_bytes
+    ELSE 0.0
+  END AS wb_ratio
+FROM looked AS l
+CROSS JOIN machine AS m;
 
 -- @view     _dirtied_machine
 -- @summary  Pages that the machine dirtied in the time of interest.
@@ -269,6 +445,166 @@ CROSS JOIN raw_global_dirty_state AS f ON f.seq = n.first_seq
 CROSS JOIN raw_global_dirty_state AS l ON l.seq = n.last_seq
 LEFT JOIN far AS r ON r.task_id = n.task_id;
 
+-- @view     _dirtied_source
+-- @summary  What each writer dirtied, by each source that tells.
+-- @grain    task under a name, bdi, cgroup, source; order task_id, bdi,
+--   cgroup_key, grade
+-- @column   grade INTEGER which source, the best first: 1 probes, 2 /proc io, 3
+--   fio, 4 system calls, 5 looks at the dirty state, 6 a lower bound
+-- @column   bytes REAL dirtied
+-- @column   first_ts INTEGER ns, of probes: of the first call
+-- @column   last_ts INTEGER ns, of the last call
+-- @column   first_seq INTEGER of the first call
+-- @column   bytes_per_s REAL of fio: over the job's runtime
+-- @column   asked_bytes_per_s REAL its rate=, of writes; NULL = none
+-- @column   clat_max_ns INTEGER its longest write
+-- @materialize
+CREATE VIEW _dirtied_source AS
+WITH
+  probed AS (
+    SELECT
+      w.task_id, w.bdi, w.cgroup_key,
+      1.0 * sum(p.dirtied_bytes) AS bytes,
+      min(p.ts) AS first_ts,
+      max(p.ts) AS last_ts,
+      min(p.seq) AS first_seq
+    FROM _dirtied_writer AS w
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS k ON k.task_id = w.task_id
+    JOIN wb_probe_call AS p
+      ON task_of!(k, p)
+      AND (
+        (p.bdi IS NULL AND w.place = 1)
+        OR (p.bdi = w.bdi AND coalesce(p.cgroup_ino, 0) = w.cgroup_key)
+      )
+    WHERE in_time!(p.ts, b)
+    GROUP BY w.task_id, w.bdi, w.cgroup_key
+  ),
+  -- fio does not tell which thread did a job: the largest job is that of the
+  -- task with the most bytes, when there are as many of the one as of the
+  -- other. Where two are so near that it may be the wrong one, either will do.
+  fio_task AS (
+    SELECT
+      w.task_id, w.bdi, w.cgroup_key,
+      row_number() OVER (
+        ORDER BY w.charged_bytes
+            + coalesce(w.free_calls_count * w.free_call_bytes, 0) DESC,
+          w.task_id
+      ) AS place,
+      count(*) OVER () AS tasks_count
+    FROM _dirtied_writer AS w
+    WHERE w.comm GLOB 'fio*' AND w.wbs_count = 1 AND w.is_incidental = 0
+  ),
+  -- The thread's account has no times, so it is of the whole run only.
+  accounted AS (
+    SELECT
+      w.task_id,
+      max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END)
+        - max(CASE WHEN i.sample = 'start' THEN i.write_bytes ELSE 0 END)
+        AS bytes
+    FROM _dirtied_writer AS w
+    CROSS JOIN wb_params AS p
+    JOIN raw_task_io AS i ON i.tid = w.tid
+    WHERE p.t0_ns IS NULL
+      AND p.t1_ns IS NULL
+      AND w.place = 1
+      AND w.is_incidental = 0
+      AND NOT EXISTS (
+        SELECT 1
+        FROM _dirtied_writer AS o
+        WHERE o.tid = w.tid AND o.task_id <> w.task_id
+      )
+    GROUP BY w.task_id
+    HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
+      AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
+  ),
+  written AS MATERIALIZED (
+    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
+    FROM (
+      SELECT DISTINCT w.tid FROM _dirtied_writer AS w WHERE w.is_incidental = 0
+    ) AS o
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS k ON k.tid = o.tid
+    JOIN wb_call AS c
+      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
+    WHERE c.written_bytes > 0
+      AND (c.fd IS NULL OR c.fd <> 2)
+      AND in_time!(c.ts, b)
+    GROUP BY k.tid, k.task_id
+  ),
+  -- A thread is charged under one name what it wrote under another, and also
+  -- what tasks that exited left on its CPU.
+  thread AS (
+    SELECT
+      t.tid, t.bytes,
+      max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
+    FROM (
+      SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
+    ) AS t
+    JOIN _dirtied_writer AS w ON w.tid = t.tid AND w.place = 1
+    GROUP BY t.tid, t.bytes
+  ),
+  -- With more excess, writers dirty pages by other ways, too: mmap, io_uring.
+  called AS (
+    SELECT o.bdi, o.cgroup_key
+    FROM (
+      SELECT DISTINCT w.bdi, w.cgroup_key, w.tid
+      FROM _dirtied_writer AS w
+      WHERE w.is_incidental = 0
+    ) AS o
+    JOIN thread AS t ON t.tid = o.tid
+    CROSS JOIN wb_rule AS v
+    GROUP BY o.bdi, o.cgroup_key, v.incidental_bytes, v.leaked_bytes,
+      v.leaked_ratio
+    HAVING max(t.excess_bytes) <= v.incidental_bytes
+      OR (
+        max(t.excess_bytes) <= v.leaked_bytes
+        AND sum(t.excess_bytes) <= v.leaked_ratio * sum(t.bytes)
+      )
+  )
+SELECT
+  p.task_id, p.bdi, p.cgroup_key,
+  1 AS grade,
+  p.bytes, p.first_ts, p.last_ts, p.first_seq,
+  NULL AS bytes_per_s,
+  NULL AS asked_bytes_per_s,
+  NULL AS clat_max_ns
+FROM probed AS p
+UNION ALL
+-- It is of all wbs, too: each has the share that it was charged.
+SELECT w.task_id, w.bdi, w.cgroup_key, 2, w.wb_ratio * a.bytes, NULL, NULL,
+  NULL, NULL, NULL, NULL
+FROM _dirtied_writer AS w
+JOIN accounted AS a ON a.task_id = w.task_id
+WHERE w.is_incidental = 0
+UNION ALL
+SELECT t.task_id, t.bdi, t.cgroup_key, 3, f.bytes, NULL, NULL, NULL,
+  f.bytes_per_s, f.asked_bytes_per_s, f.clat_max_ns
+FROM fio_task AS t
+CROSS JOIN wb_params AS p
+JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
+WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL
+UNION ALL
+SELECT w.task_id, w.bdi, w.cgroup_key, 4, w.wb_ratio * coalesce(c.bytes, 0),
+  NULL, NULL, NULL, NULL, NULL, NULL
+FROM _dirtied_writer AS w
+JOIN thread AS t ON t.tid = w.tid AND t.bytes > 0
+JOIN called AS k ON k.bdi = w.bdi AND k.cgroup_key = w.cgroup_key
+LEFT JOIN written AS c ON c.task_id = w.task_id
+WHERE w.is_incidental = 0
+UNION ALL
+SELECT w.task_id, w.bdi, w.cgroup_key, 5,
+  w.charged_bytes + w.wb_ratio * w.free_calls_count * w.free_call_bytes, NULL,
+  NULL, NULL, NULL, NULL, NULL
+FROM _dirtied_writer AS w
+CROSS JOIN wb_rule AS v
+WHERE w.free_calls_count * w.free_call_bytes IS NOT NULL
+  AND w.coverage_ratio >= v.calibrated_least_ratio
+UNION ALL
+SELECT w.task_id, w.bdi, w.cgroup_key, 6, w.charged_bytes, NULL, NULL, NULL,
+  NULL, NULL, NULL
+FROM _dirtied_writer AS w;
+
 -- @view     _dirtied_fio
 -- @summary  Jobs of fio that wrote, from fio.json, by the bytes they wrote.
 -- @grain    job; order place
@@ -353,299 +689,97 @@ SELECT
 FROM of_writes AS o
 CROSS JOIN wb_units AS u;
 
--- @view     _dirtied_writer
--- @summary  Each task and wb that balance_dirty_pages events name.
--- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @column   charged_bytes INTEGER that its events charge
--- @column   is_incidental INTEGER as in wb_task_dirtied
--- @column   wbs_count INTEGER wbs that the task writes to, not by the way
--- @column   all_events_count INTEGER of the task, of all wbs
--- @column   task_charged_bytes INTEGER of the task, of all wbs
--- @column   writers_count INTEGER tasks that write to the wb, not by the way
--- @column   place INTEGER 1: the wb that the task writes most to
+-- @view     _dirtied_free_call
+-- @summary  Which part of its calls in free run each throttled task made in
+--   each window.
+-- @grain    window, task under a name; order window_index, task_id
+-- @optional writeback:global_dirty_state
+-- @column   share_ratio REAL of the task's calls in free run
 -- @materialize
-CREATE VIEW _dirtied_writer AS
+-- @cost     460
+CREATE VIEW _dirtied_free_call AS
 WITH
-  wrote AS (
-    SELECT
-      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.first_seq,
-      a.first_ts, a.last_ts,
-      coalesce(c.charged_bytes, 0) AS charged_bytes,
-      c.slept_ns, c.slept_until_ts,
-      -- A task's count of dirtied pages is of all wbs, so the only call for one
-      -- can be charged what was dirtied of another.
-      CASE
-        WHEN (
-            a.events_count = 1
-            OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
-          )
-          AND (
-            coalesce(c.pause_max_ns, 0) <= 0
-            OR a.events_count * v.incidental_divisor
-              <= sum(a.events_count) OVER (PARTITION BY a.task_id)
-          )
-          THEN 1
-        ELSE 0
-      END AS is_incidental
+  dirtier AS (
+    SELECT DISTINCT a.task_id, k.tid, k.from_seq, k.until_seq
     FROM wb_throttle_total AS a
-    CROSS JOIN wb_rule AS v
-    LEFT JOIN _dirtied_charge AS c
-      ON c.task_id = a.task_id
-      AND c.bdi = a.bdi
-      AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
-  )
-SELECT
-  w.task_id, w.tid, w.bdi, w.cgroup_ino, w.events_count, w.first_seq,
-  w.first_ts, w.last_ts, w.charged_bytes, w.slept_ns, w.slept_until_ts,
-  w.is_incidental, k.comm,
-  sum(1 - w.is_incidental) OVER of_task AS wbs_count,
-  sum(w.events_count) OVER of_task AS all_events_count,
-  sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
-  sum(1 - w.is_incidental) OVER (
-    PARTITION BY w.bdi, coalesce(w.cgroup_ino, 0)
-  ) AS writers_count,
-  row_number() OVER (
-    PARTITION BY w.task_id
-    ORDER BY
-      w.is_incidental,
-      w.charged_bytes DESC,
-      w.events_count DESC,
-      w.bdi, w.cgroup_ino
-  ) AS place
-FROM wrote AS w
-JOIN wb_task AS k ON k.task_id = w.task_id
-WINDOW of_task AS (PARTITION BY w.task_id);
-
--- @view     _dirtied_shared
--- @summary  How much of what the machine dirtied the events charge, and what a
---   call in free run stands for.
--- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @column   free_calls_count INTEGER as in wb_task_dirtied
--- @column   seen_from_ts INTEGER ns, first look or event
--- @column   seen_to_ts INTEGER ns, last look or event
--- @column   coverage_ratio REAL as in wb_task_dirtied
--- @column   free_call_bytes REAL what a call in free run stands for
--- @column   wb_ratio REAL share of the wb in what the task dirtied
--- @materialize
-CREATE VIEW _dirtied_shared AS
-WITH
-  looked AS (
-    SELECT
-      w.task_id, w.tid, w.bdi, w.cgroup_ino, w.first_seq, w.first_ts, w.last_ts,
-      w.charged_bytes, w.slept_ns, w.slept_until_ts, w.is_incidental, w.comm,
-      w.wbs_count, w.task_charged_bytes, w.place,
-      -- Each balance_dirty_pages event has a look of its own before it.
-      CASE
-        WHEN l.looks_count > w.all_events_count
-          THEN l.looks_count - w.all_events_count
-        WHEN m.total_bytes IS NOT NULL THEN 0
-      END AS free_calls_count,
-      min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
-      max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
-      l.second_seq, m.total_bytes
-    FROM _dirtied_writer AS w
-    CROSS JOIN _dirtied_machine AS m
-    LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
+    JOIN wb_task AS k ON k.task_id = a.task_id
   ),
-  machine AS (
-    SELECT
-      l.total_bytes,
-      sum(l.charged_bytes) AS charged_bytes,
-      -- A task of several wbs counts once.
-      sum(CASE WHEN l.place = 1 THEN l.free_calls_count ELSE 0 END)
-        AS free_calls_count,
-      -- A memory cgroup's tasks are polled more often (the smaller of two
-      -- intervals counts), so their calls stand for fewer pages than others'.
-      count(DISTINCT coalesce(l.cgroup_ino, 0)) AS cgroups_count
-    FROM looked AS l
-    GROUP BY l.total_bytes
-  )
-SELECT
-  l.task_id, l.tid, l.bdi, l.cgroup_ino, l.first_seq, l.first_ts, l.last_ts,
-  l.charged_bytes, l.slept_ns, l.slept_until_ts, l.is_incidental, l.comm,
-  l.wbs_count, l.free_calls_count, l.seen_from_ts, l.seen_to_ts, l.second_seq,
-  1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
-  CASE
-    WHEN m.cgroups_count > 1 THEN NULL
-    WHEN m.total_bytes <= m.charged_bytes THEN 0.0
-    WHEN m.free_calls_count > 0
-      THEN 1.0 * (m.total_bytes - m.charged_bytes) / m.free_calls_count
-  END AS free_call_bytes,
-  CASE
-    WHEN l.wbs_count = 1 THEN 1.0 - l.is_incidental
-    WHEN l.task_charged_bytes > 0
-      THEN 1.0 * l.charged_bytes / l.task_charged_bytes
-    ELSE 0.0
-  END AS wb_ratio
-FROM looked AS l
-CROSS JOIN machine AS m;
-
--- @view     _dirtied_probed
--- @summary  What probes tell that each writer dirtied.
--- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
--- @column   cgroup_key INTEGER cgroup_ino, 0 where there is none
--- @column   bytes INTEGER dirtied
--- @column   first_ts INTEGER ns, of the first call
--- @column   last_ts INTEGER ns, of the last call
--- @column   first_seq INTEGER of the first call
--- @materialize
-CREATE VIEW _dirtied_probed AS
-SELECT
-  w.task_id, w.bdi,
-  coalesce(w.cgroup_ino, 0) AS cgroup_key,
-  sum(p.dirtied_bytes) AS bytes,
-  min(p.ts) AS first_ts,
-  max(p.ts) AS last_ts,
-  min(p.seq) AS first_seq
-FROM _dirtied_writer AS w
-CROSS JOIN wb_bounds AS b
-JOIN wb_task AS k ON k.task_id = w.task_id
-JOIN wb_probe_call AS p
-  ON p.tid = k.tid
-  AND p.seq >= k.from_seq
-  AND p.seq < k.until_seq
-  AND (
-    (p.bdi IS NULL AND w.place = 1)
-    OR (
-      p.bdi = w.bdi
-      AND coalesce(p.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
+  -- Whether a tid is one task with one name.
+  plain AS (
+    SELECT 1 AS is_plain
+    WHERE NOT EXISTS (
+      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
     )
-  )
-WHERE in_time!(p.ts, b)
-GROUP BY w.task_id, w.bdi, coalesce(w.cgroup_ino, 0);
-
--- @view     _dirtied_job
--- @summary  Which job of fio each task did.
--- @grain    task; order task_id
-CREATE VIEW _dirtied_job AS
-WITH
-  -- fio does not tell which thread did a job: the largest job is that of the
-  -- task with the most bytes, when there are as many of the one as of the
-  -- other. Where two are so near that it may be the wrong one, either will do.
-  fio_task AS (
-    SELECT
-      s.task_id,
-      row_number() OVER (
-        ORDER BY s.charged_bytes
-            + coalesce(s.free_calls_count * s.free_call_bytes, 0) DESC,
-          s.task_id
-      ) AS place,
-      count(*) OVER () AS tasks_count
-    FROM _dirtied_shared AS s
-    WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
-  )
-SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s, f.clat_max_ns
-FROM fio_task AS t
-CROSS JOIN wb_params AS p
-JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
-WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL;
-
--- @view     _dirtied_source
--- @summary  What each writer dirtied, by each source that tells.
--- @grain    task under a name, bdi, cgroup, source; order task_id, bdi,
---   cgroup_key, grade
--- @column   grade INTEGER which source, the best first: 1 probes, 2 /proc io, 3
---   fio, 4 system calls, 5 looks at the dirty state, 6 a lower bound
--- @column   bytes REAL dirtied
--- @materialize
-CREATE VIEW _dirtied_source AS
-WITH
-  -- The thread's account has no times, so it is of the whole run only.
-  accounted AS (
-    SELECT
-      w.task_id,
-      max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END)
-        - max(CASE WHEN i.sample = 'start' THEN i.write_bytes ELSE 0 END)
-        AS bytes
-    FROM _dirtied_writer AS w
-    CROSS JOIN wb_params AS p
-    JOIN raw_task_io AS i ON i.tid = w.tid
-    WHERE p.t0_ns IS NULL
-      AND p.t1_ns IS NULL
-      AND w.place = 1
-      AND w.is_incidental = 0
-      AND NOT EXISTS (
-        SELECT 1
-        FROM _dirtied_writer AS o
-        WHERE o.tid = w.tid AND o.task_id <> w.task_id
-      )
-    GROUP BY w.task_id
-    HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
-      AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
   ),
-  written AS MATERIALIZED (
-    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
-    FROM (
-      SELECT DISTINCT w.tid FROM _dirtied_writer AS w WHERE w.is_incidental = 0
-    ) AS o
+  -- Of most runs. By window, so that only its records are sorted at a time:
+  -- a subquery gives one value, so it is JSON.
+  simple AS (
+    SELECT e.window_index, CAST(j.key AS INTEGER) AS tid, j.value AS calls
+    FROM wb_window AS e
+    CROSS JOIN json_each(
+      (
+        SELECT json_group_object(k.tid, k.calls)
+        FROM (
+          SELECT g.tid, count(*) AS calls
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq >= e.state_first_seq
+            AND g.seq < e.state_after_seq
+            AND g.tid IS NOT NULL
+          GROUP BY g.tid
+        ) AS k
+      )
+    ) AS j
+    WHERE EXISTS (SELECT 1 FROM plain)
+    UNION ALL
+    SELECT e.window_index, CAST(j.key AS INTEGER), -j.value
+    FROM wb_window AS e
+    CROSS JOIN json_each(
+      (
+        SELECT json_group_object(k.tid, k.calls)
+        FROM (
+          SELECT r.tid, count(*) AS calls
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.seq >= e.throttle_first_seq
+            AND r.seq < e.throttle_after_seq
+            AND r.tid IS NOT NULL
+          GROUP BY r.tid
+        ) AS k
+      )
+    ) AS j
+    WHERE EXISTS (SELECT 1 FROM plain)
+      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
+  ),
+  seen AS (
+    SELECT g.tid, g.seq, g.ts, 1 AS calls
+    FROM raw_global_dirty_state AS g
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, -1
+    FROM raw_balance_dirty_pages AS r
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
+      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
+  ),
+  counted AS (
+    SELECT s.window_index, d.task_id, sum(s.calls) AS calls_count
+    FROM simple AS s
+    JOIN dirtier AS d ON d.tid = s.tid
+    GROUP BY s.window_index, d.task_id
+    UNION ALL
+    SELECT
+      (s.ts - b.start_ts) / p.window_ns,
+      d.task_id,
+      sum(s.calls)
+    FROM seen AS s
     CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS k ON k.tid = o.tid
-    JOIN wb_call AS c
-      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
-    WHERE c.written_bytes > 0
-      AND (c.fd IS NULL OR c.fd <> 2)
-      AND in_time!(c.ts, b)
-    GROUP BY k.tid, k.task_id
-  ),
-  -- A thread is charged under one name what it wrote under another, and also
-  -- what tasks that exited left on its CPU.
-  thread AS (
-    SELECT
-      t.tid, t.bytes,
-      max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
-    FROM (
-      SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
-    ) AS t
-    JOIN _dirtied_writer AS w ON w.tid = t.tid AND w.place = 1
-    GROUP BY t.tid, t.bytes
-  ),
-  -- With more excess, writers dirty pages by other ways, too: mmap, io_uring.
-  called AS (
-    SELECT o.bdi, o.cgroup_key
-    FROM (
-      SELECT DISTINCT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, w.tid
-      FROM _dirtied_writer AS w
-      WHERE w.is_incidental = 0
-    ) AS o
-    JOIN thread AS t ON t.tid = o.tid
-    CROSS JOIN wb_rule AS v
-    GROUP BY o.bdi, o.cgroup_key, v.incidental_bytes, v.leaked_bytes,
-      v.leaked_ratio
-    HAVING max(t.excess_bytes) <= v.incidental_bytes
-      OR (
-        max(t.excess_bytes) <= v.leaked_bytes
-        AND sum(t.excess_bytes) <= v.leaked_ratio * sum(t.bytes)
-      )
+    CROSS JOIN wb_params AS p
+    CROSS JOIN dirtier AS d
+      ON task_of!(d, s)
+    WHERE in_time!(s.ts, b)
+    GROUP BY 1, d.task_id
   )
-SELECT p.task_id, p.bdi, p.cgroup_key, 1 AS grade, 1.0 * p.bytes AS bytes
-FROM _dirtied_probed AS p
-UNION ALL
--- It is of all wbs, too: each has the share that it was charged.
-SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 2, s.wb_ratio * a.bytes
-FROM _dirtied_shared AS s
-JOIN accounted AS a ON a.task_id = s.task_id
-WHERE s.is_incidental = 0
-UNION ALL
-SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 3, f.bytes
-FROM _dirtied_writer AS w
-JOIN _dirtied_job AS f ON f.task_id = w.task_id
-WHERE w.is_incidental = 0
-UNION ALL
-SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 4,
-  s.wb_ratio * coalesce(c.bytes, 0)
-FROM _dirtied_shared AS s
-JOIN thread AS t ON t.tid = s.tid AND t.bytes > 0
-JOIN called AS k
-  ON k.bdi = s.bdi AND k.cgroup_key = coalesce(s.cgroup_ino, 0)
-LEFT JOIN written AS c ON c.task_id = s.task_id
-WHERE s.is_incidental = 0
-UNION ALL
-SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
-  s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
-FROM _dirtied_shared AS s
-CROSS JOIN wb_rule AS v
-WHERE s.free_calls_count * s.free_call_bytes IS NOT NULL
-  AND s.coverage_ratio >= v.calibrated_least_ratio
-UNION ALL
-SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 6, w.charged_bytes
-FROM _dirtied_writer AS w;
+SELECT
+  c.window_index, c.task_id,
+  1.0 * c.calls_count / sum(c.calls_count) OVER (PARTITION BY c.task_id)
+    AS share_ratio
+FROM counted AS c
+WHERE c.calls_count > 0;

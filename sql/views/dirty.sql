@@ -25,7 +25,7 @@
 -- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
 -- @column   written_total_bytes INTEGER pages written since boot, swap included
 -- @column   is_boosted INTEGER 1: thresholds of a real-time caller; see
---   wb_dirty_boost
+--   _dirty_boost
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
 CREATE VIEW wb_dirty_state AS
 WITH
@@ -34,9 +34,9 @@ WITH
       s.*,
       g.nr_dirty, g.nr_writeback, g.nr_dirtied, g.nr_written,
       CASE WHEN b.seq IS NULL THEN 0 ELSE 1 END AS is_boosted
-    FROM wb_dirty_sample AS s
+    FROM _dirty_sample AS s
     CROSS JOIN raw_global_dirty_state AS g ON g.seq = s.seq
-    LEFT JOIN wb_dirty_boost AS b ON b.seq = s.seq
+    LEFT JOIN _dirty_boost AS b ON b.seq = s.seq
   )
 SELECT
   t.seq, t.ts,
@@ -91,6 +91,8 @@ CROSS JOIN wb_bounds AS b;
 --   (thresh/4), the control range of 2011
 -- @column   in_range_ns INTEGER time with dirty in the control range of 2011
 -- @column   plain_ns INTEGER time with thresholds that are not boosted
+-- @column   boosted_count INTEGER samples with the thresholds of a real-time
+--   task
 -- @column   above_setpoint_ns INTEGER time with dirty above the setpoint
 -- @column   above_limit_ns INTEGER time with dirty above the limit
 -- @materialize
@@ -105,7 +107,7 @@ WITH
       CASE WHEN e.carried_seq IS NULL THEN f.ts ELSE e.start_ts END AS from_ts,
       e.end_ts AS to_ts
     FROM _dirty_edge AS e
-    CROSS JOIN wb_dirty_sample AS f ON f.seq = e.first_seq
+    CROSS JOIN _dirty_sample AS f ON f.seq = e.first_seq
     WHERE e.after_seq > e.first_seq
   ),
   -- As if the last sample had held from the start on; _dirty_sum takes what
@@ -124,13 +126,13 @@ WITH
       b.seq, p.ts,
       (
         SELECT n.ts
-        FROM wb_dirty_sample AS n
+        FROM _dirty_sample AS n
         WHERE n.seq > b.seq
         ORDER BY n.seq
         LIMIT 1
       ) AS until_ts
-    FROM wb_dirty_boost AS b
-    CROSS JOIN wb_dirty_sample AS p ON p.seq = b.seq
+    FROM _dirty_boost AS b
+    CROSS JOIN _dirty_sample AS p ON p.seq = b.seq
   ),
   boost_part AS (
     SELECT
@@ -143,17 +145,12 @@ WITH
   ),
   part AS (
     SELECT
-      t.window_index,
-      -t.dirty_time AS dirty_time,
+      t.window_index, t.dirty_time,
       0.0 AS boosted_dirty_time,
       t.dirty_max,
       0 AS boosted_ns,
-      -t.bg_thresh_time AS bg_thresh_time,
-      -t.thresh_time AS thresh_time,
-      -t.limit_time AS limit_time,
-      -t.above_setpoint_ns AS above_setpoint_ns,
-      -t.above_limit_ns AS above_limit_ns,
-      -t.in_range_ns AS in_range_ns
+      t.bg_thresh_time, t.thresh_time, t.limit_time, t.above_setpoint_ns,
+      t.above_limit_ns, t.in_range_ns
     FROM _dirty_sum AS t
     UNION ALL
     SELECT
@@ -167,7 +164,7 @@ WITH
       b.dur * s.is_above_limit,
       b.dur * s.is_in_range
     FROM border AS b
-    CROSS JOIN wb_dirty_sample AS s ON s.seq = b.seq
+    CROSS JOIN _dirty_sample AS s ON s.seq = b.seq
     UNION ALL
     SELECT
       b.window_index, 0.0,
@@ -180,7 +177,7 @@ WITH
       -b.dur * s.is_above_limit,
       -b.dur * s.is_in_range
     FROM boost_part AS b
-    CROSS JOIN wb_dirty_sample AS s ON s.seq = b.seq
+    CROSS JOIN _dirty_sample AS s ON s.seq = b.seq
   ),
   summed AS (
     SELECT
@@ -237,179 +234,17 @@ SELECT
     AS range_position_ratio,
   CASE WHEN p.plain_ns > 0 THEN p.in_range_ns END AS in_range_ns,
   p.plain_ns,
+  (
+    SELECT count(*)
+    FROM _dirty_boost AS b
+    WHERE b.seq >= e.first_seq AND b.seq < e.after_seq
+  ) AS boosted_count,
   CASE WHEN p.plain_ns > 0 THEN p.above_setpoint_ns END AS above_setpoint_ns,
   CASE WHEN p.plain_ns > 0 THEN p.above_limit_ns END AS above_limit_ns
 FROM _dirty_edge AS e
 CROSS JOIN wb_units AS u
 LEFT JOIN placed AS p ON p.window_index = e.window_index
 WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
-
--- @view     wb_dirty_flow
--- @summary  What was dirtied and written in each window, from the kernel's
---   counters at the last sample of each.
--- @grain    window from the first sample on; order window_index
--- @key      window_index
--- @events   writeback:global_dirty_state
--- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
--- @column   window_index INTEGER of wb_window
--- @column   window_start_ns INTEGER trace clock
--- @column   window_ns INTEGER time that dirtied_bytes and written_bytes cover:
---   from the last sample of the window that has one before to the last of this;
---   NULL without a sample
--- @column   dirtied_bytes INTEGER pages dirtied
--- @column   written_bytes INTEGER pages whose writeback ended
--- @column   cached_change_bytes INTEGER change of dirty and writeback pages
--- @column   swapped_bytes INTEGER pages that reclaim gave to a swap device,
---   which are written and under writeback, too, but nobody dirtied them; 0
---   where nothing tells of any; NULL = it is not known how many
--- @column   dirtied_bytes_per_s REAL over window_ns; NULL where that is less
---   than half a window and half a second: the kernel folds its counters each
---   second
--- @column   written_bytes_per_s REAL the same of written_bytes
--- @materialize
-CREATE VIEW wb_dirty_flow AS
-WITH
-  -- What a window without a sample dirtied and wrote is not known; the next
-  -- window with one has the sum, over the longer time.
-  sampled AS (
-    SELECT
-      e.window_index, e.carried_seq, e.first_seq, l.ts, l.nr_dirtied,
-      l.nr_written,
-      l.nr_dirty + l.nr_writeback AS nr_cached,
-      e.last_seq
-    FROM _dirty_edge AS e
-    CROSS JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
-    WHERE e.after_seq > e.first_seq
-  ),
-  -- The first window counts from the sample that was in force at its start, or
-  -- else from its first.
-  origin AS (
-    SELECT
-      g.ts, g.nr_dirtied, g.nr_written,
-      g.nr_dirty + g.nr_writeback AS nr_cached,
-      g.seq
-    FROM (SELECT min(f.window_index) AS window_index FROM sampled AS f) AS m
-    JOIN sampled AS s ON s.window_index = m.window_index
-    CROSS JOIN raw_global_dirty_state AS g
-      ON g.seq = coalesce(s.carried_seq, s.first_seq)
-  ),
-  stepped AS (
-    SELECT
-      s.window_index,
-      s.ts - coalesce(lag(s.ts) OVER t, o.ts) AS window_ns,
-      s.nr_dirtied - coalesce(lag(s.nr_dirtied) OVER t, o.nr_dirtied)
-        AS dirtied,
-      s.nr_written - coalesce(lag(s.nr_written) OVER t, o.nr_written)
-        AS written,
-      s.nr_cached - coalesce(lag(s.nr_cached) OVER t, o.nr_cached)
-        AS cached_change,
-      coalesce(lag(s.last_seq) OVER t, o.seq) AS from_seq,
-      s.last_seq
-    FROM sampled AS s
-    CROSS JOIN origin AS o
-    WINDOW t AS (ORDER BY s.window_index)
-  ),
-  counted AS (
-    SELECT
-      s.*,
-      (
-        SELECT count(*)
-        FROM raw_mm_vmscan_write_folio AS w
-        WHERE w.seq > s.from_seq
-          AND w.seq <= s.last_seq
-          AND w.reclaim_flags & 3 = 1
-      ) AS swap_writes
-    FROM stepped AS s
-  )
-SELECT
-  e.window_index,
-  e.start_ts AS window_start_ns,
-  s.window_ns,
-  s.dirtied * u.page_bytes AS dirtied_bytes,
-  s.written * u.page_bytes AS written_bytes,
-  s.cached_change * u.page_bytes AS cached_change_bytes,
-  CASE
-    WHEN s.swap_writes > 0
-      THEN CAST(s.swap_writes * k.pages_per_event AS INTEGER) * u.page_bytes
-    WHEN s.swap_writes = 0 AND (k.has_events = 1 OR k.is_told = 0) THEN 0
-  END AS swapped_bytes,
-  CASE
-    WHEN s.window_ns * 2 >= r.window_ns OR s.window_ns * 2 >= u.second_ns
-      THEN 1.0 * s.dirtied * u.page_bytes * u.second_ns / s.window_ns
-  END AS dirtied_bytes_per_s,
-  CASE
-    WHEN s.window_ns * 2 >= r.window_ns OR s.window_ns * 2 >= u.second_ns
-      THEN 1.0 * s.written * u.page_bytes * u.second_ns / s.window_ns
-  END AS written_bytes_per_s
-FROM _dirty_edge AS e
-CROSS JOIN wb_params AS r
-CROSS JOIN wb_units AS u
-CROSS JOIN _swap_known AS k
-LEFT JOIN counted AS s ON s.window_index = e.window_index
-WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
-
--- @view     wb_dirty_sample
--- @shared
--- @summary  global_dirty_state with what the kernel makes of it, in pages. The
---   sums over millions of them read it, so it has no joins.
--- @grain    event; order seq
--- @events   writeback:global_dirty_state
--- @column   seq INTEGER order of all records
--- @column   prev_seq INTEGER of the sample before; NULL = none
--- @column   repeats_count INTEGER samples just before it with these pages and
---   thresholds; 0 = none, or not known
--- @column   tid INTEGER thread that asked
--- @column   dirty INTEGER pages dirty, under writeback and unstable
--- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
--- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
--- @column   setpoint INTEGER pages, (limit + freerun) / 2
--- @column   recorded_setpoint INTEGER pages, (dirty_limit + freerun) / 2: what
---   balance_dirty_pages tells up to 6.14.1, below the one that is in force
---   while dirty_limit is below thresh, which it follows in steps
--- @column   least INTEGER pages, the smallest of its counts and the limit
--- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
--- @column   is_above_limit INTEGER 1: dirty is more than the limit
--- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
---   thresh - thresh/4 to thresh
--- @source   mm/page-writeback.c domain_dirty_limits(), hard_dirty_limit()
-CREATE VIEW wb_dirty_sample AS
-WITH
-  limited AS (
-    SELECT
-      g.seq, g.prev_seq,
-      coalesce(g.repeats_count, 0) AS repeats_count,
-      g.ts, g.tid,
-      g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0) AS dirty,
-      g.bg_thresh, g.thresh, g.dirty_limit,
-      min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)) AS least,
-      CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
-        AS hard_limit
-    FROM raw_global_dirty_state AS g
-  )
-SELECT
-  s.seq, s.prev_seq, s.repeats_count, s.ts, s.tid, s.dirty, s.bg_thresh,
-  s.thresh, s.hard_limit,
-  (s.thresh + s.bg_thresh) / 2 AS freerun,
-  (s.hard_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS setpoint,
-  (s.dirty_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS recorded_setpoint,
-  s.least,
-  -- The same as dirty > setpoint, without its divisions.
-  4 * s.dirty > 2 * s.hard_limit + s.thresh + s.bg_thresh AS is_above_setpoint,
-  s.dirty > s.thresh AND s.dirty > s.dirty_limit AS is_above_limit,
-  s.dirty <= s.thresh AND 4 * s.dirty >= 3 * s.thresh AS is_in_range
-FROM limited AS s;
-
--- @view     wb_dirty_bounds
--- @shared
--- @summary  Which global_dirty_state samples are in the time of interest.
--- @grain    one row
--- @optional writeback:global_dirty_state
--- @column   first_seq INTEGER the first one; NULL = there is none at all
--- @column   after_seq INTEGER the first one behind them; not more than
---   first_seq when there are none
-CREATE VIEW wb_dirty_bounds AS
-SELECT min(e.first_seq) AS first_seq, max(e.after_seq) AS after_seq
-FROM _dirty_edge AS e;
 
 -- @view     wb_dirty_extent
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
@@ -480,7 +315,7 @@ WITH
         END
       ) AS late
     FROM edge AS d
-    CROSS JOIN wb_dirty_sample AS n
+    CROSS JOIN _dirty_sample AS n
       ON n.seq >= d.first_seq AND n.seq < d.after_seq
     LEFT JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
     WHERE n.repeats_count = 0 OR n.seq = d.first_seq
@@ -504,11 +339,50 @@ SELECT
 FROM changed AS c
 CROSS JOIN wb_units AS u
 LEFT JOIN edge AS d ON 1 = 1
-LEFT JOIN wb_dirty_sample AS l ON l.seq = d.last_seq
-LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
+LEFT JOIN _dirty_sample AS l ON l.seq = d.last_seq
+LEFT JOIN _dirty_sample AS f ON f.seq = d.carried_seq;
 
--- @view     wb_dirty_boost
--- @shared
+-- @view     _dirty_sample
+-- @summary  global_dirty_state with what the kernel makes of it, in pages. The
+--   sums over millions of them read it, so it has no joins.
+-- @grain    event; order seq
+-- @events   writeback:global_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   prev_seq INTEGER of the sample before; NULL = none
+-- @column   repeats_count INTEGER samples just before it with these pages and
+--   thresholds; 0 = none, or not known
+-- @column   tid INTEGER thread that asked
+-- @column   dirty INTEGER pages dirty, under writeback and unstable
+-- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
+-- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
+-- @column   setpoint INTEGER pages, (limit + freerun) / 2
+-- @column   least INTEGER pages, the smallest of its counts and the limit
+-- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
+-- @column   is_above_limit INTEGER 1: dirty is more than the limit
+-- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
+--   thresh - thresh/4 to thresh
+-- @source   mm/page-writeback.c domain_dirty_limits(), hard_dirty_limit()
+CREATE VIEW _dirty_sample AS
+SELECT
+  g.seq, g.prev_seq,
+  coalesce(g.repeats_count, 0) AS repeats_count,
+  g.ts, g.tid,
+  dirty_pages!(g) AS dirty,
+  g.bg_thresh, g.thresh,
+  hard_limit!(g) AS hard_limit,
+  (g.thresh + g.bg_thresh) / 2 AS freerun,
+  (hard_limit!(g) + (g.thresh + g.bg_thresh) / 2) / 2 AS setpoint,
+  min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)) AS least,
+  -- The same as dirty > setpoint, without its divisions.
+  4 * dirty_pages!(g) > 2 * hard_limit!(g) + g.thresh + g.bg_thresh
+    AS is_above_setpoint,
+  dirty_pages!(g) > g.thresh AND dirty_pages!(g) > g.dirty_limit
+    AS is_above_limit,
+  dirty_pages!(g) <= g.thresh AND 4 * dirty_pages!(g) >= 3 * g.thresh
+    AS is_in_range
+FROM raw_global_dirty_state AS g;
+
+-- @view     _dirty_boost
 -- @summary  global_dirty_state samples with the thresholds of a real-time
 --   caller, a quarter and more above those of others: by tasks that
 --   sched_switch shows to be real-time, and runs of up to eight samples that
@@ -521,7 +395,7 @@ LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
 -- @source   mm/page-writeback.c domain_dirty_limits()
 -- @materialize
 -- @cost     85
-CREATE VIEW wb_dirty_boost AS
+CREATE VIEW _dirty_boost AS
 WITH
   -- A fall back to the thresholds of the others.
   dropped AS (
@@ -577,67 +451,7 @@ CROSS JOIN raw_global_dirty_state AS g
 UNION
 SELECT g.seq
 FROM raw_global_dirty_state AS g
-WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
-
--- @view     wb_dirty_still
--- @shared
--- @summary  A second and more in which nr_written was the same, while more than
---   the background threshold was dirty, or 256 pages and more were under
---   writeback: looked for in windows that end with what they began with.
--- @grain    stretch; order nr_written
--- @optional writeback:global_dirty_state
--- @column   nr_written INTEGER pages, since boot
--- @column   dur INTEGER ns, from the first sample of these to the last
-CREATE VIEW wb_dirty_still AS
-SELECT g.nr_written, max(g.ts) - min(g.ts) AS dur
-FROM _dirty_edge AS e
-CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u
-JOIN raw_global_dirty_state AS f ON f.seq = e.first_seq
-JOIN raw_global_dirty_state AS l
-  ON l.seq = e.last_seq AND l.nr_written = f.nr_written
-JOIN raw_global_dirty_state AS g
-  ON g.seq >= e.first_seq
-  AND g.seq < e.after_seq
-  AND (g.nr_dirty > g.bg_thresh OR g.nr_writeback >= v.few_pages_count)
-GROUP BY g.nr_written, u.second_ns
-HAVING max(g.ts) - min(g.ts) >= u.second_ns;
-
--- @view     _swap_known
--- @summary  Whether the trace tells what reclaim gave to swap devices. Of a run
---   in which much of it was zero-filled or went to zswap nobody knows when.
--- @grain    one row
--- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
--- @column   has_events INTEGER 1: the events of reclaim's writes were recorded
--- @column   is_told INTEGER 1: /proc/vmstat tells of pages for a swap device
--- @column   pages_per_event REAL pages that reached the swap device for each
---   event of an anon folio; NULL = not known
--- @materialize
-CREATE VIEW _swap_known AS
-WITH
-  recorded AS (
-    SELECT
-      EXISTS (
-        SELECT 1
-        FROM raw_event_format AS f
-        WHERE f.event IN (
-          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
-        )
-      ) AS has_events
-  )
-SELECT
-  r.has_events,
-  CASE WHEN d.device_count > 0 THEN 1 ELSE 0 END AS is_told,
-  CASE
-    WHEN r.has_events
-      AND d.device_count BETWEEN v.reached_least_ratio * d.anon_count
-        AND d.anon_count
-      THEN 1.0 * d.device_count / d.anon_count
-        * d.pages_per_events_num / d.pages_per_events_den
-  END AS pages_per_event
-FROM recorded AS r
-CROSS JOIN reclaim_run AS d
-CROSS JOIN wb_rule AS v;
+WHERE g.tid IN (SELECT t.tid FROM wb_thread AS t WHERE t.is_real_time = 1);
 
 -- @view     _dirty_edge
 -- @summary  Which global_dirty_state samples each window has.
@@ -653,10 +467,9 @@ CROSS JOIN wb_rule AS v;
 -- @column   carried_seq INTEGER the sample that is in force at its start;
 --   NULL = none before
 -- @column   last_seq INTEGER the last sample before its end; NULL = none
--- @materialize
 CREATE VIEW _dirty_edge AS
 SELECT
-  r.window_index,
+  w.window_index,
   w.window_start_ns AS start_ts,
   CASE
     WHEN w.window_end_ns <= b.end_ts AND w.window_end_ns <= b.last_ts
@@ -664,28 +477,19 @@ SELECT
     WHEN b.end_ts <= b.last_ts THEN b.end_ts
     ELSE b.last_ts
   END AS end_ts,
-  r.state_first_seq AS first_seq,
-  r.state_after_seq AS after_seq,
-  (
-    SELECT max(g.seq)
-    FROM raw_global_dirty_state AS g
-    WHERE g.seq < r.state_first_seq
-  ) AS carried_seq,
-  (
-    SELECT max(g.seq)
-    FROM raw_global_dirty_state AS g
-    WHERE g.seq < r.state_after_seq
-  ) AS last_seq
-FROM wb_window_seq AS r
-JOIN wb_window AS w ON w.window_index = r.window_index
+  w.state_first_seq AS first_seq,
+  w.state_after_seq AS after_seq,
+  w.state_before_seq AS carried_seq,
+  w.state_last_seq AS last_seq
+FROM wb_window AS w
 CROSS JOIN wb_bounds AS b
-WHERE r.state_first_seq IS NOT NULL;
+WHERE w.state_first_seq IS NOT NULL;
 
 -- @view     _dirty_sum
--- @summary  What changed at the samples of each window, times the time from the
---   window's start: a mean is made of it without a look at the samples that say
---   what the one before said, which most do. With x the last value, a sum over
---   time is x times the window's length, less this.
+-- @summary  What changed at the samples of each window, times the time back to
+--   the window's start, below 0: a mean is made of it without a look at the
+--   samples that say what the one before said, which most do. With x the last
+--   value, a sum over time is x times the window's length, and this.
 -- @grain    window with a change; order window_index
 -- @key      window_index
 -- @events   writeback:global_dirty_state
@@ -704,16 +508,16 @@ WHERE r.state_first_seq IS NOT NULL;
 CREATE VIEW _dirty_sum AS
 SELECT
   e.window_index,
-  total((n.ts - e.start_ts) * (n.dirty - p.dirty)) AS dirty_time,
+  total((e.start_ts - n.ts) * (n.dirty - p.dirty)) AS dirty_time,
   max(n.dirty) AS dirty_max,
-  total((n.ts - e.start_ts) * (n.bg_thresh - p.bg_thresh)) AS bg_thresh_time,
-  total((n.ts - e.start_ts) * (n.thresh - p.thresh)) AS thresh_time,
-  total((n.ts - e.start_ts) * (n.hard_limit - p.hard_limit)) AS limit_time,
-  sum((n.ts - e.start_ts) * (n.is_above_setpoint - p.is_above_setpoint))
+  total((e.start_ts - n.ts) * (n.bg_thresh - p.bg_thresh)) AS bg_thresh_time,
+  total((e.start_ts - n.ts) * (n.thresh - p.thresh)) AS thresh_time,
+  total((e.start_ts - n.ts) * (n.hard_limit - p.hard_limit)) AS limit_time,
+  sum((e.start_ts - n.ts) * (n.is_above_setpoint - p.is_above_setpoint))
     AS above_setpoint_ns,
-  sum((n.ts - e.start_ts) * (n.is_above_limit - p.is_above_limit))
+  sum((e.start_ts - n.ts) * (n.is_above_limit - p.is_above_limit))
     AS above_limit_ns,
-  sum((n.ts - e.start_ts) * (n.is_in_range - p.is_in_range)) AS in_range_ns,
+  sum((e.start_ts - n.ts) * (n.is_in_range - p.is_in_range)) AS in_range_ns,
   -- Asked for once: a join would have to sort.
   count(*) FILTER (
     WHERE p.thresh * 100
@@ -721,9 +525,9 @@ SELECT
   ) AS drops_count
 FROM _dirty_edge AS e
 -- In the order of windows, so that nothing is sorted.
-CROSS JOIN wb_dirty_sample AS n
+CROSS JOIN _dirty_sample AS n
   ON n.seq >= e.first_seq AND n.seq < e.after_seq
-CROSS JOIN wb_dirty_sample AS p ON p.seq = n.prev_seq
+CROSS JOIN _dirty_sample AS p ON p.seq = n.prev_seq
 WHERE n.repeats_count = 0
   AND (
     n.dirty <> p.dirty

@@ -191,68 +191,6 @@ FROM (
 ) AS o
 CROSS JOIN wb_units AS u;
 
--- @view     wb_fairness_window
--- @summary  Jain's index of what throttled tasks dirtied in each window. Only
---   those are compared that wrote all through the window, and that ask for more
---   than they get, as far as wb_task_rate tells.
--- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, sched:sched_switch
--- @column   tasks_count INTEGER tasks that are compared
--- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
---   events tell too little of what the machine dirtied (wb_rule)
--- @materialize
--- @cost     100
-CREATE VIEW wb_fairness_window AS
-WITH
-  -- Who got all it asked for says nothing of how evenly the rest is shared.
-  asking AS (
-    SELECT
-      r.task_id, r.bdi, r.cgroup_ino, a.first_ts, a.last_ts,
-      r.dirtied_basis = 'bound' AND r.coverage_ratio < v.coverage_least_ratio
-        AS is_unknown
-    FROM wb_task_rate AS r
-    CROSS JOIN wb_rule AS v
-    JOIN wb_throttle_total AS a
-      ON a.task_id = r.task_id
-      AND a.bdi = r.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
-    WHERE coalesce(
-      r.is_demand_limited, r.slept_ratio < v.throttled_least_ratio, 0
-    ) = 0
-  ),
-  share AS (
-    SELECT
-      CAST(p.window_index AS INTEGER) AS window_index,
-      p.task_id, p.bdi, p.cgroup_ino,
-      sum(p.dirtied_bytes) AS bytes
-    FROM wb_dirtied_part AS p
-    GROUP BY 1, p.task_id, p.bdi, p.cgroup_ino
-  ),
-  per_window AS (
-    SELECT
-      w.window_start_ns, s.bdi, s.cgroup_ino,
-      count(*) AS tasks_count,
-      max(coalesce(a.is_unknown, 0)) AS is_unknown,
-      sum(s.bytes) * sum(s.bytes)
-        / nullif(count(*) * sum(s.bytes * s.bytes), 0) AS jain_ratio
-    FROM share AS s
-    JOIN asking AS a
-      ON a.task_id = s.task_id
-      AND a.bdi = s.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(s.cgroup_ino, 0)
-    JOIN wb_window AS w
-      ON w.window_index = s.window_index
-      AND a.first_ts <= w.window_start_ns
-      AND a.last_ts >= w.window_end_ns
-    WHERE s.bytes > 0
-    GROUP BY w.window_start_ns, s.bdi, s.cgroup_ino
-  )
-SELECT
-  f.window_start_ns, f.bdi, f.cgroup_ino, f.tasks_count,
-  CASE WHEN f.is_unknown = 0 THEN f.jain_ratio END AS jain_ratio
-FROM per_window AS f;
-
 -- @view     _spent
 -- @summary  When a throttled task ran, and sleeps in which it did not want to
 --   run: interruptible ones, such as those of a rate limit, of an empty pipe or
@@ -279,7 +217,7 @@ WITH
       s.seq, s.ts,
       0 AS is_on,
       left_state!(s, k) AS left_state
-    FROM wb_state_bits AS k
+    FROM wb_trace AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT d.tid FROM dirtier AS d)
     UNION ALL

@@ -6,112 +6,57 @@
 -- @summary  The task_ratelimit of each balance_dirty_pages event beside what
 --   wb_position_ratio() makes of the numbers that it was decided on: those of
 --   the event, the thresholds that its call told just before and the bandwidth
---   that its wb had then. In the kernel's integers. Slow with a million events;
---   wb_law_break is kept.
--- @grain    event of a kernel whose law is known; order seq
+--   that its wb had then. In the kernel's integers. Slow with a million events:
+--   only those with a why are kept.
+-- @grain    event; order seq
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
 --   writeback:wb_domain_dirty_state
--- @column   predicted_pages_per_s INTEGER dirty_ratelimit times pos_ratio; NULL
---   = not replayed: a number that it takes is not recorded, or too large
--- @column   recorded_pages_per_s INTEGER task_ratelimit
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(), 3.2
 --   to 7.x; up to 4.0 divisors are + 1 where they are | 1 here
 CREATE VIEW wb_law AS
 WITH
-  every AS (
-    SELECT r.seq, r.predicted, r.recorded, r.is_agreed
+  agreed AS (
+    SELECT r.seq, r.predicted, r.recorded
     FROM _law_rate AS r
+    WHERE r.is_agreed = 1
     UNION ALL
-    SELECT n.seq, e.predicted, e.recorded, e.is_agreed
-    FROM every AS e
-    CROSS JOIN _law_repeat AS n ON n.prev_seq = e.seq
+    SELECT n.seq, a.predicted, a.recorded
+    FROM agreed AS a
+    CROSS JOIN _law_repeat AS n ON n.prev_seq = a.seq
   )
 SELECT
-  e.seq,
-  e.predicted AS predicted_pages_per_s,
-  e.recorded AS recorded_pages_per_s,
-  e.is_agreed
-FROM every AS e
-ORDER BY e.seq;
+  b.seq, b.predicted_pages_per_s, b.recorded_pages_per_s, b.is_agreed,
+  b.is_replayed, b.why
+FROM _law_break AS b
+UNION ALL
+SELECT a.seq, a.predicted, a.recorded, 1, 1, NULL
+FROM agreed AS a
+UNION ALL
+SELECT e.seq, NULL, NULL, NULL, 0, k.unknown_why
+FROM _law_kernel AS k
+CROSS JOIN raw_balance_dirty_pages AS e
+WHERE k.unknown_why IS NOT NULL;
 
--- @view     wb_law_total
--- @shared
--- @summary  How many balance_dirty_pages events have the rate of the law.
--- @grain    one row
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
---   writeback:bdi_dirty_ratelimit, writeback:wb_domain_dirty_state
--- @column   events_count INTEGER events
--- @column   replayed_count INTEGER of them replayed
--- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
--- @column   broken_why TEXT what explains most of those without; NULL = none
--- @column   missing_why TEXT why most of those not replayed are not; NULL =
---   none
-CREATE VIEW wb_law_total AS
-WITH
-  reason AS (
-    SELECT w.is_replayed, w.why, count(*) AS events_count
-    FROM wb_law_break AS w
-    GROUP BY w.is_replayed, w.why
-  ),
-  broken AS (
-    SELECT
-      coalesce(sum(r.events_count), 0) AS breaks_count,
-      coalesce(
-        sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0
-      ) AS missing_count
-    FROM reason AS r
-  ),
-  counted AS (
-    SELECT count(*) AS events_count FROM raw_balance_dirty_pages
-  )
-SELECT
-  c.events_count,
-  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.missing_count ELSE 0
-  END AS replayed_count,
-  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.breaks_count ELSE 0
-  END AS agreed_count,
-  (
-    SELECT r.why
-    FROM reason AS r
-    WHERE r.is_replayed = 1
-    ORDER BY r.events_count DESC, r.why
-    LIMIT 1
-  ) AS broken_why,
-  coalesce(
-    k.unknown_why,
-    (
-      SELECT r.why
-      FROM reason AS r
-      WHERE r.is_replayed = 0
-      ORDER BY r.events_count DESC, r.why
-      LIMIT 1
-    )
-  ) AS missing_why
-FROM counted AS c
-CROSS JOIN broken AS b
-CROSS JOIN _law_kernel AS k;
-
--- @view     wb_law_break
--- @shared
+-- @view     _law_break
 -- @summary  balance_dirty_pages events that have not the rate of the law, and
 --   those that cannot be replayed.
 -- @grain    event; order seq
 -- @key      seq
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb
--- @column   domain TEXT global or memcg; NULL = unknown
--- @column   predicted_pages_per_s INTEGER as in wb_law
--- @column   recorded_pages_per_s INTEGER as in wb_law
--- @column   is_replayed INTEGER 1: the two differ; 0: a number that it takes is
---   not told, or not exactly
--- @column   why TEXT what it can be, or what is missing
+-- @column   predicted_pages_per_s INTEGER dirty_ratelimit times pos_ratio; NULL
+--   = not replayed: a number that it takes is not recorded, or too large
+-- @column   recorded_pages_per_s INTEGER task_ratelimit
+-- @column   is_agreed INTEGER 1: they differ by 1 % at most; NULL = not
+--   replayed
+-- @column   is_replayed INTEGER 1: the two can be compared; 0: a number that it
+--   takes is not told, or not exactly, or nobody knows the law
+-- @column   why TEXT what it can be that the two differ, or what is missing;
+--   NULL = they agree
 -- @materialize
 -- @cost     650
-CREATE VIEW wb_law_break AS
+CREATE VIEW _law_break AS
 WITH
   broken AS (
     SELECT w.seq, w.predicted, w.recorded, w.is_agreed
@@ -125,8 +70,6 @@ WITH
   known AS (
     SELECT
       b.*,
-      e.ts, e.tid, e.bdi,
-      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
       CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
       d.seq IS NOT NULL AS is_member,
       e.dirty_ratelimit / k.page_kib AS base,
@@ -160,9 +103,10 @@ WITH
     LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
   )
 SELECT
-  k.seq, k.ts, k.tid, k.bdi, k.cgroup_ino, k.domain,
+  k.seq,
   k.predicted AS predicted_pages_per_s,
   k.recorded AS recorded_pages_per_s,
+  k.is_agreed,
   CASE WHEN k.is_agreed IS NOT NULL AND k.is_exact THEN 1 ELSE 0 END
     AS is_replayed,
   CASE
@@ -204,8 +148,7 @@ WHERE e.repeats_count > 0
 -- @grain    event; order seq
 -- @events   writeback:balance_dirty_pages
 -- @column   predicted INTEGER pages/s
--- @column   is_agreed INTEGER 1: they differ by 1 % at most; NULL = not
---   replayed
+-- @column   is_agreed INTEGER as in wb_law
 CREATE VIEW _law_rate AS
 WITH
   -- LIMIT -1 is no limit: it keeps SQLite from computing a step anew wherever
@@ -422,7 +365,7 @@ SELECT
       ) IS NOT NULL
       THEN 'kernels before 3.2 have another law'
   END AS unknown_why
-FROM wb_kernel AS k
+FROM wb_trace AS k
 CROSS JOIN wb_units AS u;
 
 -- @view     _law_bandwidth

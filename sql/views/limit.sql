@@ -2,7 +2,6 @@
 -- Changes of the dirty limit in the middle of a run.
 
 -- @view     wb_limit_change
--- @shared
 -- @summary  Changes of the machine's dirty threshold by who sets vm.dirty_bytes
 --   or a ratio: the kernel then takes it for its smoothed limit, too. Where a
 --   ratio's threshold falls with the free memory, that limit stays behind. Of
@@ -14,6 +13,10 @@
 -- @column   from_pages INTEGER threshold before
 -- @column   to_pages INTEGER threshold behind
 -- @column   dirty_pages INTEGER dirty and under writeback then
+-- @column   drained_ts INTEGER ns, where more was dirty than a limit that was
+--   lowered lets: the first sample with no more, the next change, or behind the
+--   trace's end, what comes first. Until then every writer waits for the disks;
+--   NULL = no more was dirty
 -- @source   mm/page-writeback.c dirty_bytes_handler(),
 --   writeback_set_ratelimit(), domain_update_dirty_limit()
 -- @materialize
@@ -32,7 +35,7 @@ WITH
   step AS (
     SELECT
       n.seq, n.ts,
-      n.nr_dirty + n.nr_writeback + coalesce(n.nr_unstable, 0) AS dirty_pages,
+      dirty_pages!(n) AS dirty_pages,
       (
         SELECT min(x.thresh)
         FROM (
@@ -78,52 +81,35 @@ WITH
         OR n.ts - p.ts <= a.stale_ns
         OR p.thresh = (u.dirty_bytes + u.page_bytes - 1) / u.page_bytes
       )
-  )
-SELECT s.seq, s.ts, s.from_pages, s.to_pages, s.dirty_pages
-FROM step AS s
-WHERE abs(s.to_pages - s.from_pages) >= s.few_pages_count
-  AND s.limit_pages <= s.factor * s.to_pages
-  AND (
-    s.to_pages > s.factor * s.from_pages
-    OR s.from_pages > s.factor * s.to_pages
-  );
-
--- @view     wb_limit_drain
--- @shared
--- @summary  Times in which more was dirty than a limit that had been lowered
---   lets: until the disks have written that, every writer waits.
--- @grain    change to less than was dirty; order from_ts
--- @key      seq
--- @optional writeback:global_dirty_state
--- @column   seq INTEGER of wb_limit_change
--- @column   from_ts INTEGER ns, of the change
--- @column   until_ts INTEGER ns, the first sample with no more than the limit,
---   the next change, or behind the trace's end: what comes first
--- @materialize
-CREATE VIEW wb_limit_drain AS
-WITH
-  change AS (
-    SELECT c.*, lead(c.ts) OVER (ORDER BY c.seq) AS next_ts
-    FROM wb_limit_change AS c
   ),
-  drained AS (
+  change AS (
     SELECT
-      c.seq, c.ts,
-      coalesce(c.next_ts, t.last_ts + 1) AS next_ts,
-      (
-        SELECT d.ts
-        FROM wb_dirty_sample AS d
-        WHERE d.seq > c.seq AND d.dirty <= c.to_pages
-        ORDER BY d.seq
-        LIMIT 1
-      ) AS drained_ts
-    FROM change AS c
-    CROSS JOIN wb_trace AS t
-    WHERE c.dirty_pages > c.to_pages AND c.to_pages < c.from_pages
+      s.seq, s.ts, s.from_pages, s.to_pages, s.dirty_pages,
+      lead(s.ts) OVER (ORDER BY s.seq) AS next_ts
+    FROM step AS s
+    WHERE abs(s.to_pages - s.from_pages) >= s.few_pages_count
+      AND s.limit_pages <= s.factor * s.to_pages
+      AND (
+        s.to_pages > s.factor * s.from_pages
+        OR s.from_pages > s.factor * s.to_pages
+      )
   )
 SELECT
-  d.seq,
-  d.ts AS from_ts,
-  CASE WHEN d.drained_ts < d.next_ts THEN d.drained_ts ELSE d.next_ts END
-    AS until_ts
-FROM drained AS d;
+  c.seq, c.ts, c.from_pages, c.to_pages, c.dirty_pages,
+  CASE WHEN c.dirty_pages > c.to_pages AND c.to_pages < c.from_pages
+    THEN min(
+      coalesce(
+        (
+          SELECT d.ts
+          FROM raw_global_dirty_state AS d
+          WHERE d.seq > c.seq AND dirty_pages!(d) <= c.to_pages
+          ORDER BY d.seq
+          LIMIT 1
+        ),
+        t.last_ts + 1
+      ),
+      coalesce(c.next_ts, t.last_ts + 1)
+    )
+  END AS drained_ts
+FROM change AS c
+CROSS JOIN wb_trace AS t;

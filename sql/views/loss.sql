@@ -37,11 +37,11 @@ WITH
       k.task_id,
       min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
       min(t.bdi) AS bdi
-    FROM wb_throttle_told AS t
+    FROM raw_balance_dirty_pages AS t
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     CROSS JOIN wb_task AS k
       ON task_of!(k, t)
-    WHERE t.is_step = 1 AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
+    WHERE is_step!(t) AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
       -- Nothing is read where nobody asks.
       AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')
     GROUP BY k.task_id
@@ -469,7 +469,7 @@ CROSS JOIN wb_units AS u
 LEFT JOIN shown AS s ON s.bdi = p.bdi
 LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
-LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
+LEFT JOIN wb_limit_change AS y ON p.ts >= y.ts AND p.ts < y.drained_ts;
 
 -- @view     _flusher
 -- @summary  Threads that write dirty pages back. Where the events of that work
@@ -643,7 +643,8 @@ SELECT
   -- The same kworker may be the one of a loop device, which calls fsync.
   s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM _flusher AS w)
     AS is_flusher,
-  s.task_id IN (SELECT n.task_id FROM wb_kernel_task AS n) AS is_kernel
+  s.task_id IN (SELECT k.task_id FROM wb_task AS k WHERE k.is_kernel = 1)
+    AS is_kernel
 FROM wb_stall AS s
 LEFT JOIN inside AS i ON i.wait_id = s.wait_id
 WHERE s.dur > 0

@@ -123,76 +123,129 @@ CROSS JOIN (
   WHERE o.number >= 0
 ) AS s;
 
--- @view     wb_kernel
--- @shared
--- @summary  The traced kernel's release as a number that can be compared.
+-- @view     wb_trace
+-- @summary  Facts of the trace and of its kernel, whatever part is asked for.
+--   What reads this and not wb_bounds is kept for all parts.
 -- @grain    one row
--- @column   release TEXT as uname -r prints it
+-- @optional writeback:balance_dirty_pages
+-- @column   first_ts INTEGER first event of the trace, trace clock
+-- @column   last_ts INTEGER last event of the trace, trace clock
+-- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
+--   else, and where events are outside of that, from first_ts to last_ts
+-- @column   release TEXT of the kernel, as uname -r prints it
 -- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
 -- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
-CREATE VIEW wb_kernel AS
-WITH
-  named AS (
-    SELECT
-      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'kernel_release')
-        AS release
-  )
-SELECT
-  n.release,
-  CASE
-    WHEN n.release GLOB '[0-9]*.[0-9]*'
-      THEN CAST(n.release AS INTEGER) * 1000
-        + CAST(substr(n.release, instr(n.release, '.') + 1) AS INTEGER)
-  END AS version,
-  CASE
-    WHEN n.release GLOB '[0-9]*.[0-9]*.[0-9]*'
-      THEN CAST(
-        substr(
-          substr(n.release, instr(n.release, '.') + 1),
-          instr(substr(n.release, instr(n.release, '.') + 1), '.') + 1
-        ) AS INTEGER
-      )
-    ELSE 0
-  END AS patch
-FROM named AS n;
-
--- @view     wb_state_bits
--- @shared
--- @summary  Bits of prev_state of sched_switch that are others on old kernels;
---   those of a task that sleeps (1), is blocked (2), stopped (4) or traced (8)
---   never changed. Text has letters, which are read as the newest kernel's.
--- @grain    one row
--- @column   dead_bits INTEGER the task has ended: 64 up to 4.13, which told its
---   raw state (TASK_DEAD), 16 and 32 later (EXIT_DEAD, EXIT_ZOMBIE)
+-- @column   dead_bits INTEGER of prev_state of sched_switch when the task has
+--   ended: 64 up to 4.13, which told its raw state (TASK_DEAD), 16 and 32 later
+--   (EXIT_DEAD, EXIT_ZOMBIE). Bits of a task that sleeps (1), is blocked (2),
+--   stopped (4) or traced (8) never changed. Text has letters, which are read
+--   as the newest kernel's
 -- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
 --   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
 --   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
--- @source   include/trace/events/sched.h __trace_sched_switch_state();
+-- @column   hz INTEGER jiffies in a second: what the recorder read, else
+--   inferred from the times of balance_dirty_pages, which are whole jiffies in
+--   ms; NULL = nothing was read and fewer than three different times were seen,
+--   or they fit more than one HZ
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated;
+--   include/trace/events/sched.h __trace_sched_switch_state();
 --   include/linux/sched.h: TASK_REPORT
 -- @materialize
-CREATE VIEW wb_state_bits AS
+-- @cost     33
+CREATE VIEW wb_trace AS
 WITH
+  fact AS (
+    SELECT
+      max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
+      max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
+      max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
+        AS record_started_ts,
+      max(CASE o.key WHEN 'record_ended_ts' THEN o.value END)
+        AS record_ended_ts,
+      max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
+        AS is_cut,
+      max(CASE o.key WHEN 'kernel_release' THEN o.value END) AS release,
+      max(CASE o.key WHEN 'hz' THEN CAST(o.value AS INTEGER) END) AS hz,
+      max(o.key = 'format' AND o.value GLOB '* text') AS is_text
+    FROM raw_meta AS o
+  ),
+  kernel AS (
+    SELECT
+      m.*,
+      CASE
+        WHEN m.release GLOB '[0-9]*.[0-9]*'
+          THEN CAST(m.release AS INTEGER) * 1000
+            + CAST(substr(m.release, instr(m.release, '.') + 1) AS INTEGER)
+      END AS version,
+      CASE WHEN m.release GLOB '[0-9]*.[0-9]*.[0-9]*'
+        THEN substr(m.release, instr(m.release, '.') + 1)
+      END AS behind_major
+    FROM fact AS m
+  ),
   told AS (
     SELECT
+      k.*,
+      CASE WHEN k.is_text = 1 THEN NULL ELSE k.version END AS bits_version
+    FROM kernel AS k
+  ),
+  time_ms AS (
+    SELECT t.pause AS ms
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.pause > 0
+    UNION
+    SELECT t.paused
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.paused > 0
+    UNION
+    SELECT t.period
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  ),
+  inferred AS (
+    SELECT
       CASE
-        WHEN EXISTS (
-          SELECT 1
-          FROM raw_meta AS m
-          WHERE m.key = 'format' AND m.value GLOB '* text'
-        )
-          THEN NULL
-        ELSE k.version
-      END AS version
-    FROM wb_kernel AS k
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
   )
 SELECT
-  CASE WHEN t.version < 4014 THEN 64 ELSE 48 END AS dead_bits,
+  t.first_ts, t.last_ts,
+  max(
+    CASE WHEN t.is_cut IS NULL AND t.record_ended_ts > t.record_started_ts
+      THEN t.record_ended_ts - t.record_started_ts
+      ELSE 0
+    END,
+    t.last_ts - t.first_ts
+  ) AS run_ns,
+  t.release, t.version,
+  coalesce(
+    CAST(substr(t.behind_major, instr(t.behind_major, '.') + 1) AS INTEGER), 0
+  ) AS patch,
+  CASE WHEN t.bits_version < 4014 THEN 64 ELSE 48 END AS dead_bits,
   CASE
-    WHEN t.version < 3009 THEN 0
-    WHEN t.version < 4002 THEN 512
-    WHEN t.version < 4014 THEN 1536
+    WHEN t.bits_version < 3009 THEN 0
+    WHEN t.bits_version < 4002 THEN 512
+    WHEN t.bits_version < 4014 THEN 1536
     ELSE 192
-  END AS idle_bits
+  END AS idle_bits,
+  -- Events are looked at only where that is not known.
+  coalesce(t.hz, (SELECT i.hz FROM inferred AS i)) AS hz,
+  1000 * 1000 * 1000 / coalesce(t.hz, (SELECT i.hz FROM inferred AS i))
+    AS jiffy_ns
 FROM told AS t;
 
 -- @view     wb_rule

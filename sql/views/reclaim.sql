@@ -422,7 +422,7 @@ WITH
       END AS file_count
     FROM _reclaim_scale AS s
     CROSS JOIN gained AS g
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN wb_trace AS k
   ),
   closed AS (
     SELECT

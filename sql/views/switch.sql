@@ -20,7 +20,7 @@ WITH
       s.seq, s.ts,
       0 AS is_on,
       left_state!(s, k) AS left_state
-    FROM wb_state_bits AS k
+    FROM wb_trace AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_pid <> 0
     UNION ALL

@@ -27,8 +27,13 @@
 --   when it got the name
 -- @column   last_ts INTEGER last event in its context under this name, or when
 --   it lost the name
+-- @column   path TEXT name and tid as a part of the path of a timeline's track
+-- @column   is_kernel INTEGER 1: by its name it is a thread of the kernel,
+--   nobody's program
 -- @source   kernel/exit.c do_exit(), do_task_dead(); fs/exec.c
---   begin_new_exec(): comm is the last part of filename, 15 bytes at most
+--   begin_new_exec(): comm is the last part of filename, 15 bytes at most;
+--   docs/timeline.md has the rules of escaping; drivers/md/md.c
+--   md_register_thread(); drivers/md/dm-crypt.c
 -- @materialize
 CREATE VIEW wb_task AS
 WITH
@@ -142,35 +147,29 @@ SELECT
   lead(a.from_seq, 1, 9000000000000000000) OVER (
     PARTITION BY a.tid ORDER BY a.from_seq
   ) AS until_seq,
-  a.first_ts, a.last_ts
+  a.first_ts, a.last_ts,
+  replace(replace(a.comm, '\', '\\'), '/', '\/') || ' ' || a.tid AS path,
+  CASE
+    WHEN a.comm GLOB 'kworker/*'
+      OR a.comm GLOB 'jbd2/*'
+      OR a.comm GLOB 'xfs*/*'
+      OR a.comm GLOB 'btrfs-*'
+      OR a.comm GLOB 'kswapd[0-9]*'
+      OR a.comm GLOB 'kcompactd[0-9]*'
+      OR a.comm GLOB 'flush-*'
+      OR a.comm GLOB 'loop[0-9]*'
+      -- md127_raid1, md_home_raid5, md0_resync; not md5_check.
+      OR a.comm GLOB 'md*_raid[0-9]*'
+      OR a.comm GLOB 'md*_resync'
+      OR a.comm GLOB 'md*_reshape'
+      OR a.comm GLOB 'dmcrypt_write/*'
+      OR a.comm GLOB 'ksoftirqd/*'
+      OR a.comm GLOB 'migration/*'
+      OR a.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd')
+      THEN 1
+    ELSE 0
+  END AS is_kernel
 FROM active AS a;
-
--- @view     wb_kernel_task
--- @shared
--- @summary  Kernel threads, by their names: nobody's program.
--- @grain    task; order task_id
--- @key      task_id
--- @source   drivers/md/md.c md_register_thread(); drivers/md/dm-crypt.c
--- @materialize
-CREATE VIEW wb_kernel_task AS
-SELECT k.task_id
-FROM wb_task AS k
-WHERE k.comm GLOB 'kworker/*'
-  OR k.comm GLOB 'jbd2/*'
-  OR k.comm GLOB 'xfs*/*'
-  OR k.comm GLOB 'btrfs-*'
-  OR k.comm GLOB 'kswapd[0-9]*'
-  OR k.comm GLOB 'kcompactd[0-9]*'
-  OR k.comm GLOB 'flush-*'
-  OR k.comm GLOB 'loop[0-9]*'
-  -- md127_raid1, md_home_raid5, md0_resync; not md5_check.
-  OR k.comm GLOB 'md*_raid[0-9]*'
-  OR k.comm GLOB 'md*_resync'
-  OR k.comm GLOB 'md*_reshape'
-  OR k.comm GLOB 'dmcrypt_write/*'
-  OR k.comm GLOB 'ksoftirqd/*'
-  OR k.comm GLOB 'migration/*'
-  OR k.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd');
 
 -- @view     wb_thread
 -- @summary  Threads with the process that they belong to, as far as
@@ -178,12 +177,16 @@ WHERE k.comm GLOB 'kworker/*'
 --   process of its own: that is what every kernel thread and every program with
 --   one thread is.
 -- @grain    thread; order tid
--- @optional task:task_newtask
+-- @optional task:task_newtask, sched:sched_switch
 -- @column   tid INTEGER thread
 -- @column   pid INTEGER process: tid of its first thread (the kernel's tgid)
 -- @column   comm TEXT last known name of the thread
 -- @column   process_comm TEXT last known name of the process's first thread
--- @source   kernel/fork.c copy_process(): 0x10000 is CLONE_THREAD
+-- @column   is_real_time INTEGER 1: it ran with real-time or deadline priority:
+--   the kernel gives it dirty thresholds a quarter and more above all others
+-- @source   kernel/fork.c copy_process(): 0x10000 is CLONE_THREAD;
+--   mm/page-writeback.c domain_dirty_limits(); include/linux/sched/rt.h:
+--   priorities below 100 are real-time
 -- @materialize
 CREATE VIEW wb_thread AS
 WITH RECURSIVE
@@ -216,50 +219,26 @@ WITH RECURSIVE
     SELECT a.tid, a.pid
     FROM deepest AS d
     JOIN ancestor AS a ON a.tid = d.tid AND a.depth = d.depth
+  ),
+  hasty AS (
+    SELECT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+    WHERE s.prev_prio < 100 AND s.prev_pid <> 0
+    UNION
+    SELECT s.next_pid
+    FROM raw_sched_switch AS s
+    WHERE s.next_prio < 100 AND s.next_pid <> 0
   )
 SELECT
   t.tid,
   coalesce(l.pid, t.tid) AS pid,
   t.comm,
-  p.comm AS process_comm
+  p.comm AS process_comm,
+  CASE WHEN h.tid IS NULL THEN 0 ELSE 1 END AS is_real_time
 FROM raw_task AS t
 LEFT JOIN leader AS l ON l.tid = t.tid
+LEFT JOIN hasty AS h ON h.tid = t.tid
 LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
-
--- @view     wb_task_label
--- @shared
--- @summary  How timelines name tasks in the path of a track, escaped.
--- @grain    task under a name; order task_id
--- @key      task_id
--- @column   path TEXT name and tid as a part of a path
--- @column   comm TEXT its name
--- @source   docs/timeline.md has the rules of escaping
--- @materialize
-CREATE VIEW wb_task_label AS
-SELECT
-  t.task_id, t.tid, t.from_seq, t.until_seq,
-  replace(replace(t.comm, '\', '\\'), '/', '\/') || ' ' || t.tid AS path,
-  t.comm
-FROM wb_task AS t;
-
--- @view     wb_rt_task
--- @shared
--- @summary  Tasks that ran with real-time or deadline priority: the kernel
---   gives them dirty thresholds a quarter and more above all others.
--- @grain    task; order tid
--- @optional sched:sched_switch
--- @column   tid INTEGER thread
--- @source   mm/page-writeback.c domain_dirty_limits();
---   include/linux/sched/rt.h: priorities below 100 are real-time
--- @materialize
-CREATE VIEW wb_rt_task AS
-SELECT s.prev_pid AS tid
-FROM raw_sched_switch AS s
-WHERE s.prev_prio < 100 AND s.prev_pid <> 0
-UNION
-SELECT s.next_pid
-FROM raw_sched_switch AS s
-WHERE s.next_prio < 100 AND s.next_pid <> 0;
 
 -- @view     wb_cgroup
 -- @summary  Numbers for the cgroup paths that kernels 4.3 to 4.5 record instead
@@ -274,7 +253,7 @@ WHERE s.next_prio < 100 AND s.next_pid <> 0;
 CREATE VIEW wb_cgroup AS
 WITH
   old_kernel AS (
-    SELECT k.version FROM wb_kernel AS k
+    SELECT k.version FROM wb_trace AS k
     WHERE k.version IS NULL OR k.version BETWEEN 4003 AND 4005
   ),
   named AS (
@@ -337,7 +316,7 @@ WITH
     FROM raw_sched_process_exit AS x
     UNION ALL
     SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
-    FROM wb_state_bits AS k
+    FROM wb_trace AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_state & k.dead_bits <> 0 AND s.prev_pid <> 0
   ),

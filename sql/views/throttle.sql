@@ -60,23 +60,7 @@ SELECT
 FROM _throttle_event AS r
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 
--- @view     wb_throttle_cost
--- @shared
--- @summary  Of wb_throttle what each event cost its task, without the state
---   that it was decided on, for questions about sleeps and charged pages alone.
--- @grain    event that charged pages, slept or went round; order seq
--- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
---   wbscope:balance_dirty_pages_return
-CREATE VIEW wb_throttle_cost AS
-SELECT
-  c.seq, c.ts, c.tid, c.task_id, c.bdi, c.cgroup_ino, c.is_first, c.is_last,
-  c.pause_ns, c.paused_ns, c.sleep_ts, c.slept_ns, c.slept_basis, c.call_ns,
-  c.is_async, c.accounted_bytes
-FROM _throttle_charge AS c;
-
 -- @view     wb_throttle_pause
--- @shared
 -- @summary  Of wb_throttle the events with a pause. A verdict stands on them,
 --   and a busy run has many times as many that only charge pages.
 -- @grain    event with a pause; order seq
@@ -101,14 +85,13 @@ SELECT
     )
   END AS call_seq,
   p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns, p.slept_basis, p.call_ns,
-  e.period_ns, e.think_ns, e.dirtied_bytes, e.domain, e.limit_bytes,
-  e.setpoint_bytes, e.dirty_bytes, e.wb_setpoint_bytes, e.wb_dirty_bytes,
-  e.dirty_ratelimit_bytes_per_s, e.task_ratelimit_bytes_per_s
+  p.accounted_bytes, p.done_seq, e.period_ns, e.think_ns, e.dirtied_bytes,
+  e.domain, e.limit_bytes, e.setpoint_bytes, e.dirty_bytes, e.wb_setpoint_bytes,
+  e.wb_dirty_bytes, e.dirty_ratelimit_bytes_per_s, e.task_ratelimit_bytes_per_s
 FROM _throttle_pause AS p
 CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
 
 -- @view     wb_throttle_domain
--- @shared
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's
@@ -138,10 +121,17 @@ WITH
     FROM raw_balance_dirty_pages AS b
     WHERE b.tid IN (SELECT m.tid FROM _throttle_member AS m)
     UNION ALL
-    SELECT g.tid, g.seq, NULL, g.dirty, g.setpoint, g.recorded_setpoint, g.seq
+    SELECT
+      g.tid, g.seq, NULL,
+      dirty_pages!(g),
+      (hard_limit!(g) + (g.thresh + g.bg_thresh) / 2) / 2,
+      -- What balance_dirty_pages tells up to 6.14.1, below the one that is in
+      -- force while dirty_limit is below thresh, which it follows in steps.
+      (g.dirty_limit + (g.thresh + g.bg_thresh) / 2) / 2,
+      g.seq
     -- Nothing is read where there is none.
     FROM (SELECT 1 FROM _throttle_member LIMIT 1) AS o
-    CROSS JOIN wb_dirty_sample AS g
+    CROSS JOIN raw_global_dirty_state AS g
     WHERE g.tid IN (SELECT m.tid FROM _throttle_member AS m)
   ),
   paired AS (
@@ -160,7 +150,7 @@ WITH
         WHEN k.version >= 6015 OR (k.version = 6014 AND k.patch >= 2) THEN 1
         ELSE 0
       END AS has_limit
-    FROM wb_kernel AS k
+    FROM wb_trace AS k
   ),
   judged AS (
     SELECT
@@ -189,7 +179,7 @@ WITH
     FROM paired AS p
     CROSS JOIN kernel AS k
     CROSS JOIN wb_rule AS v
-    LEFT JOIN wb_throttle_done AS d ON d.seq = p.seq
+    LEFT JOIN _throttle_done AS d ON d.seq = p.seq
     WHERE p.is_member = 1
   )
 SELECT
@@ -281,6 +271,7 @@ LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
 --   long the call took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER as in wb_throttle
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
+-- @column   done_seq INTEGER of the return of its call; NULL = not recorded
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
 -- @cost     160
@@ -291,10 +282,39 @@ WITH
     SELECT DISTINCT s.prev_pid AS tid
     FROM raw_sched_switch AS s
   ),
+  step AS (
+    SELECT
+      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+      c.dirtied,
+      n.ts AS next_ts,
+      n.paused AS next_paused,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+        WHEN d.follows_done = 1 THEN 0
+        WHEN goes_round!(p, c) THEN 1
+        ELSE 0
+      END AS goes_on,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
+        WHEN d.precedes_done = 1 THEN 0
+        WHEN goes_round!(c, n) THEN 1
+        ELSE 0
+      END AS will_go_on,
+      d.done_seq, d.done_ts,
+      d.is_async AS is_done_async,
+      d.wait_ns, d.wait_ts, d.call_ns,
+      d.basis AS done_basis
+    FROM raw_balance_dirty_pages AS c
+    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = c.seq
+    LEFT JOIN raw_balance_dirty_pages AS p
+      ON c.paused > 0 AND p.seq = c.prev_seq
+    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+    WHERE is_step!(c) AND c.pause > 0
+  ),
   judged AS (
     SELECT
       n.*,
-      u.ms_ns, u.page_bytes, h.jiffy_ns, b.last_ts,
+      u.ms_ns, u.page_bytes, b.jiffy_ns, b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
       n.done_ts IS NULL
@@ -313,12 +333,10 @@ WITH
       s.sleep_ts
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_hz AS h
     CROSS JOIN wb_trace AS b
-    CROSS JOIN _throttle_step AS n
+    CROSS JOIN step AS n
     LEFT JOIN watched AS w ON w.tid = n.tid
     LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
-    WHERE n.pause > 0
     -- No limit; without, each case below would be written out in the next.
     LIMIT -1
   ),
@@ -386,9 +404,10 @@ SELECT
   END AS call_ns,
   m.is_async,
   CASE
-    WHEN m.is_charged = 0 OR m.goes_on = 1 OR m.is_async = 1 THEN 0
+    WHEN m.goes_on = 1 OR m.is_async = 1 THEN 0
     ELSE m.dirtied * m.page_bytes
-  END AS accounted_bytes
+  END AS accounted_bytes,
+  m.done_seq
 FROM slept AS m
 LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
 LEFT JOIN wb_task AS k ON task_of!(k, m);
@@ -407,6 +426,30 @@ LEFT JOIN wb_task AS k ON task_of!(k, m);
 -- @materialize
 -- @cost     290
 CREATE VIEW _throttle_charge AS
+WITH
+  -- Without a pause.
+  rest AS (
+    SELECT
+      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+        WHEN d.follows_done = 1 THEN 0
+        WHEN goes_round!(p, c) THEN 1
+        ELSE 0
+      END AS goes_on,
+      CASE WHEN d.done_seq IS NULL THEN 1 ELSE d.is_last END AS is_last,
+      d.is_async AS is_done_async,
+      d.call_ns,
+      -- Of no cost: the kernel does not reset its count of dirtied pages, and
+      -- the next event has them again.
+      CASE WHEN c.period = 0 AND c.pause >= -1000 THEN 0 ELSE c.dirtied END
+        AS charged
+    FROM raw_balance_dirty_pages AS c
+    LEFT JOIN raw_balance_dirty_pages AS p
+      ON c.paused > 0 AND p.seq = c.prev_seq
+    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+    WHERE is_step!(c) AND (c.pause <= 0 OR c.pause IS NULL)
+  )
 SELECT
   p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
   1 AS is_step,
@@ -419,90 +462,180 @@ SELECT
   coalesce(n.cgroup_ino, g.cgroup_ino),
   1,
   1 - n.goes_on,
-  1 - n.will_go_on,
+  n.is_last,
   n.pause * u.ms_ns,
   n.paused * u.ms_ns,
   n.ts, 0, NULL,
-  CASE
-    WHEN n.will_go_on = 0 THEN coalesce(n.call_ns, n.paused * u.ms_ns)
-  END,
+  CASE WHEN n.is_last = 1 THEN coalesce(n.call_ns, n.paused * u.ms_ns) END,
   coalesce(n.is_done_async, 0),
   CASE
-    WHEN n.is_charged = 0 OR n.goes_on = 1 OR n.is_done_async = 1 THEN 0
-    ELSE n.dirtied * u.page_bytes
+    WHEN n.goes_on = 1 OR n.is_done_async = 1 THEN 0
+    ELSE n.charged * u.page_bytes
   END
 FROM wb_units AS u
-CROSS JOIN _throttle_step AS n
+CROSS JOIN rest AS n
 LEFT JOIN wb_cgroup AS g ON g.path = n.cgroup_path
-LEFT JOIN wb_task AS k ON task_of!(k, n)
-WHERE n.pause <= 0 OR n.pause IS NULL;
+LEFT JOIN wb_task AS k ON task_of!(k, n);
 
--- @view     _throttle_step
--- @summary  The balance_dirty_pages events that did something: charged dirtied
---   pages, made the task sleep or went round the loop. Most events of a busy
---   run do nothing. In the kernel's units.
+-- @view     _throttle_done
+-- @summary  The call of balance_dirty_pages() that each event was fired in, as
+--   its return proves it (balance_dirty_pages_done of a patched kernel, else
+--   the probes): its last `loops` events before it. The call's measured wait is
+--   shared out to those of its events that a sleep followed, by the time to the
+--   next event or to the return; the shares add up to it. Empty without either.
 -- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:balance_dirty_pages_done
--- @column   is_charged INTEGER 1: dirtied was charged to the task
--- @column   next_seq INTEGER the task's next event, where this one has a pause
--- @column   next_ts INTEGER ns, of that event
--- @column   next_paused INTEGER ms, of that event
--- @column   goes_on INTEGER 1: this event is in the call of the one before
--- @column   will_go_on INTEGER 1: the next event is in this call
--- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
--- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
---   without its return
--- @column   done_basis TEXT of wb_throttle_done
--- @source   mm/page-writeback.c balance_dirty_pages()
-CREATE VIEW _throttle_step AS
+-- @key      seq
+-- @optional writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   done_seq INTEGER of the return of its call; NULL = not recorded:
+--   lost, or the trace ended in the call
+-- @column   done_ts INTEGER ns, of that
+-- @column   is_first INTEGER 1: first recorded event of that call
+-- @column   is_last INTEGER 1: last event of that call
+-- @column   follows_done INTEGER 1: the call of the task's event before has a
+--   recorded return
+-- @column   precedes_done INTEGER 1: that of the task's event behind has
+-- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   wait_ns INTEGER its share of the measured wait; NULL = none to
+--   share out: the trace began in the call, so that part of the wait is not in
+--   it
+-- @column   wait_ts INTEGER ns, where its share begins, when the call waited
+--   longer than its recorded events have room for: the shares lie end to end
+--   and end with the call; NULL = they fit
+-- @column   call_ns INTEGER from the call's entry to its return
+-- @column   domain TEXT whose limits throttled when the call returned: global
+--   or memcg; NULL = the return does not tell
+-- @column   basis TEXT measured: told by the kernel; probe: between two probes
+-- @source   kernel-tracepoints/; mm/page-writeback.c balance_dirty_pages()
+-- @materialize
+CREATE VIEW _throttle_done AS
+WITH
+  returned AS (
+    SELECT d.seq, d.ts, d.tid, d.bdi, d.wait_ns, d.total_ns, d.loops,
+      d.exit = 5 AS is_async, d.domain, 'measured' AS basis
+    FROM raw_balance_dirty_pages_done AS d
+    UNION ALL
+    SELECT p.end_seq, p.end_ts, p.tid, p.bdi, p.is_paused * p.call_ns,
+      p.call_ns, p.events_count, p.is_async, NULL, 'probe'
+    FROM wb_probe_call AS p
+    WHERE p.call_ns >= 0
+      AND p.events_count > 0
+      AND NOT EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
+  ),
+  steps AS (
+    SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
+    -- Nothing is read where there is none.
+    FROM (SELECT 1 FROM returned LIMIT 1) AS o
+    CROSS JOIN raw_balance_dirty_pages AS b
+    UNION ALL
+    SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
+    FROM returned AS d
+  ),
+  -- The next return of the task, and how many events there are up to it.
+  ahead AS (
+    SELECT
+      s.*,
+      min(s.done_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq DESC ROWS UNBOUNDED PRECEDING
+      ) AS next_done_seq
+    FROM steps AS s
+  ),
+  counted AS (
+    SELECT
+      a.tid, a.seq, a.ts, a.bdi, a.pause, a.next_done_seq,
+      row_number() OVER (
+        PARTITION BY a.tid, a.next_done_seq ORDER BY a.seq DESC
+      ) AS place_back
+    FROM ahead AS a
+    WHERE a.done_seq IS NULL
+  ),
+  called AS (
+    SELECT
+      c.tid, c.seq, c.ts, c.pause,
+      d.seq AS done_seq,
+      d.ts AS done_ts,
+      d.wait_ns, d.total_ns, d.loops, d.domain, d.basis, c.place_back,
+      CASE WHEN d.is_async = 1 AND c.place_back = 1 THEN 1 ELSE 0 END
+        AS is_async
+    FROM counted AS c
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
+    -- After a lost event, one of an earlier call is in its place: that was
+    -- before this call's entry.
+    LEFT JOIN returned AS d
+      ON d.seq = c.next_done_seq
+      AND c.place_back <= d.loops
+      AND c.bdi = d.bdi
+      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - v.clock_jump_ns)
+  ),
+  placed AS (
+    SELECT
+      c.*,
+      count(*) OVER whole AS events_count,
+      row_number() OVER call AS place,
+      lag(c.done_seq) OVER task AS last_done_seq,
+      lead(c.done_seq) OVER task AS coming_done_seq,
+      CASE
+        WHEN c.pause > 0 AND c.is_async = 0
+          THEN lead(c.ts, 1, c.done_ts) OVER call - c.ts + 1
+        ELSE 0
+      END AS room_ns
+    FROM called AS c
+    WINDOW
+      task AS (PARTITION BY c.tid ORDER BY c.seq),
+      call AS (PARTITION BY c.tid, c.done_seq ORDER BY c.seq),
+      whole AS (PARTITION BY c.tid, c.done_seq)
+  ),
+  summed AS (
+    SELECT
+      p.*,
+      sum(p.room_ns) OVER (
+        PARTITION BY p.tid, p.done_seq ORDER BY p.seq ROWS UNBOUNDED PRECEDING
+      ) AS room_so_far_ns,
+      sum(p.room_ns) OVER (PARTITION BY p.tid, p.done_seq) AS room_total_ns,
+      -- All of the wait is in the trace. A wait longer than its call is none.
+      p.wait_ns >= 0
+      AND p.wait_ns <= p.total_ns
+      AND (p.events_count = p.loops OR p.done_ts - p.total_ns >= m.value)
+        AS is_measured
+    FROM placed AS p
+    LEFT JOIN raw_meta AS m ON m.key = 'first_ts'
+  ),
+  -- Rounding the running sum keeps the total exact.
+  shared AS (
+    SELECT
+      s.*,
+      CAST(s.wait_ns * (1.0 * s.room_so_far_ns / s.room_total_ns) AS INTEGER)
+        AS waited_ns,
+      CAST(
+        s.wait_ns * (1.0 * (s.room_so_far_ns - s.room_ns) / s.room_total_ns)
+        AS INTEGER
+      ) AS waited_before_ns
+    FROM summed AS s
+  )
 SELECT
-  c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
-  c.period, c.dirtied, c.task_ratelimit,
-  -- Pause of no sleep and no cost: the kernel does not reset its count of
-  -- dirtied pages, and the next event has them again.
-  CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
-    THEN 0 ELSE 1
-  END AS is_charged,
-  n.seq AS next_seq,
-  n.ts AS next_ts,
-  n.paused AS next_paused,
-  -- The call's return proves it. Without: a call goes round again only at
-  -- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
-  -- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
-  -- dirty page, is told from the next one by paused alone.
+  s.seq, s.done_seq, s.done_ts,
+  CASE WHEN s.done_seq IS NOT NULL AND s.place = 1 THEN 1 ELSE 0 END
+    AS is_first,
+  CASE WHEN s.done_seq IS NOT NULL AND s.place_back = 1 THEN 1 ELSE 0 END
+    AS is_last,
+  CASE WHEN s.last_done_seq IS NOT NULL THEN 1 ELSE 0 END AS follows_done,
+  CASE WHEN s.coming_done_seq IS NOT NULL THEN 1 ELSE 0 END AS precedes_done,
+  s.is_async,
   CASE
-    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
-    WHEN d.follows_done = 1 THEN 0
-    WHEN c.paused >= p.paused + p.pause
-      AND p.task_ratelimit = 0
-      AND p.pause > 0
-      AND p.bdi = c.bdi
-      AND p.dirtied = c.dirtied
-      THEN 1
-    ELSE 0
-  END AS goes_on,
+    WHEN s.is_measured AND s.pause > 0 AND s.is_async = 1 THEN 0
+    WHEN s.is_measured AND s.room_ns > 0 THEN s.waited_ns - s.waited_before_ns
+  END AS wait_ns,
   CASE
-    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
-    WHEN d.precedes_done = 1 THEN 0
-    WHEN n.paused >= c.paused + c.pause
-      AND c.task_ratelimit = 0
-      AND n.bdi = c.bdi
-      AND n.dirtied = c.dirtied
-      THEN 1
-    ELSE 0
-  END AS will_go_on,
-  d.done_ts,
-  d.is_async AS is_done_async,
-  d.wait_ns, d.wait_ts, d.call_ns,
-  d.basis AS done_basis
-FROM wb_throttle_told AS c
-LEFT JOIN raw_balance_dirty_pages AS n
-  ON c.pause > 0 AND n.prev_seq = c.seq
-LEFT JOIN raw_balance_dirty_pages AS p
-  ON c.paused > 0 AND p.seq = c.prev_seq
-LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
-WHERE c.is_step = 1;
+    WHEN s.is_measured AND s.room_ns > 0 AND s.wait_ns > s.room_total_ns
+      THEN s.done_ts - (s.wait_ns - s.waited_before_ns)
+  END AS wait_ts,
+  CASE WHEN s.wait_ns >= 0 AND s.wait_ns <= s.total_ns THEN s.total_ns END
+    AS call_ns,
+  CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain,
+  s.basis
+FROM shared AS s;
 
 -- @view     _throttle_sleep
 -- @summary  The sleep that followed a balance_dirty_pages event. The task runs
@@ -530,8 +663,8 @@ WITH
       NULL AS end_ts
     -- Nothing is read where there is no sleep.
     FROM (SELECT 1 FROM wb_blocked LIMIT 1) AS o
-    CROSS JOIN _throttle_step AS b
-    WHERE b.pause > 0
+    CROSS JOIN raw_balance_dirty_pages AS b
+    WHERE is_step!(b) AND b.pause > 0
     UNION ALL
     SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
     FROM wb_blocked AS s
@@ -558,11 +691,12 @@ WITH
           o.seq
       ) AS place
     FROM owned AS o
-    JOIN _throttle_step AS b ON b.seq = o.owner_seq
+    JOIN raw_balance_dirty_pages AS b ON b.seq = o.owner_seq
+    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = b.seq
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS v
     WHERE o.sleep_ts IS NOT NULL
-      AND (b.next_seq IS NULL OR o.seq < b.next_seq)
+      AND (n.seq IS NULL OR o.seq < n.seq)
       AND o.sleep_ts
         - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
         <= v.run_slack_ns

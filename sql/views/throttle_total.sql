@@ -1,44 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Throttling added up: over the time of interest, and in windows.
 
--- @view     wb_throttle_bounds
--- @shared
--- @summary  The time of interest as numbers of balance_dirty_pages events.
--- @grain    one row
--- @events   writeback:balance_dirty_pages
--- @column   start_seq INTEGER first event of the time of interest
--- @column   end_seq INTEGER first event behind it
--- @materialize
-CREATE VIEW wb_throttle_bounds AS
-SELECT
-  CASE
-    WHEN p.t0_ns IS NULL
-      THEN (SELECT min(r.seq) FROM raw_balance_dirty_pages AS r)
-    ELSE (
-      SELECT r.seq
-      FROM raw_balance_dirty_pages AS r
-      WHERE r.ts >= p.t0_ns
-      ORDER BY r.seq
-      LIMIT 1
-    )
-  END AS start_seq,
-  coalesce(
-    CASE
-      WHEN p.t1_ns IS NOT NULL
-        THEN (
-          SELECT r.seq
-          FROM raw_balance_dirty_pages AS r
-          WHERE r.ts >= p.t1_ns
-          ORDER BY r.seq
-          LIMIT 1
-        )
-    END,
-    (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1
-  ) AS end_seq
-FROM wb_params AS p;
-
 -- @view     wb_throttle_total
--- @shared
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
@@ -47,6 +10,7 @@ FROM wb_params AS p;
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events
 -- @column   first_seq INTEGER of its first event
+-- @column   last_seq INTEGER of its last event
 -- @column   first_ts INTEGER ns, of its first event
 -- @column   last_ts INTEGER ns, of its last event
 -- @materialize
@@ -141,11 +105,11 @@ WITH
       AND r.cgroup_ino IS w.cgroup_ino
       AND r.seq >= max(
         t.from_seq,
-        (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+        (SELECT b.start_seq FROM _throttle_bounds AS b)
       )
       AND r.seq < min(
         t.until_seq,
-        (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+        (SELECT b.end_seq FROM _throttle_bounds AS b)
       )
     GROUP BY t.task_id, r.bdi, r.cgroup_ino
     UNION ALL
@@ -157,69 +121,20 @@ WITH
     FROM wb_cgroup AS g
     CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
     CROSS JOIN wb_task AS t ON t.tid = r.tid
-    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+    WHERE r.seq >= (SELECT b.start_seq FROM _throttle_bounds AS b)
+      AND r.seq < (SELECT b.end_seq FROM _throttle_bounds AS b)
       AND r.seq >= t.from_seq
       AND r.seq < t.until_seq
     GROUP BY t.task_id, t.tid, r.bdi, g.cgroup_ino
   )
 SELECT
   c.tid, c.task_id, c.bdi, c.cgroup_ino, c.events_count, c.first_seq,
+  c.last_seq,
   f.ts AS first_ts,
   l.ts AS last_ts
 FROM counted AS c
 CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
 CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
-
--- @view     wb_throttle_piece
--- @shared
--- @summary  Sleeps of throttled tasks, taken as starting at their event (or
---   where the call waited, if that was before), cut at the borders of windows.
--- @grain    piece of a sleep within one window; order tid, from_ts
--- @events   writeback:balance_dirty_pages|
---   writeback:writeback_balance_dirty_pages_waiting
--- @column   from_ts INTEGER ns, start of the piece
--- @column   to_ts INTEGER ns, end of the piece
-CREATE VIEW wb_throttle_piece AS
-WITH
-  grid AS (
-    SELECT b.start_ts, b.end_ts, p.window_ns
-    FROM wb_bounds AS b
-    CROSS JOIN wb_params AS p
-  ),
-  sleep AS (
-    SELECT
-      t.tid, t.task_id, t.bdi, t.cgroup_ino,
-      min(t.sleep_ts, t.ts) AS ts,
-      t.slept_ns
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.slept_ns > 0
-    UNION ALL
-    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
-    FROM wb_completion_wait AS w
-    WHERE w.slept_ns > 0
-  ),
-  clipped AS (
-    SELECT
-      t.tid, t.task_id, t.bdi, t.cgroup_ino,
-      max(t.ts, g.start_ts) AS from_ts,
-      min(t.ts + t.slept_ns, g.end_ts) AS to_ts,
-      t.slept_ns
-    FROM sleep AS t
-    CROSS JOIN grid AS g
-    WHERE t.ts + t.slept_ns > g.start_ts
-      AND t.ts < g.end_ts
-  )
-SELECT
-  w.window_index, c.tid, c.task_id, c.bdi, c.cgroup_ino,
-  max(c.from_ts, w.window_start_ns) AS from_ts,
-  min(c.to_ts, w.window_end_ns) AS to_ts,
-  c.slept_ns
-FROM clipped AS c
-CROSS JOIN grid AS g
-CROSS JOIN wb_window AS w
-WHERE w.window_index >= (c.from_ts - g.start_ts) / g.window_ns
-  AND w.window_index <= (c.to_ts - 1 - g.start_ts) / g.window_ns;
 
 -- @view     wb_completion_wait
 -- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
@@ -269,3 +184,38 @@ CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_task AS t ON task_of!(t, f)
 WHERE f.is_wait = 1;
+
+-- @view     _throttle_bounds
+-- @summary  The time of interest as numbers of balance_dirty_pages events.
+-- @grain    one row
+-- @events   writeback:balance_dirty_pages
+-- @column   start_seq INTEGER first event of the time of interest
+-- @column   end_seq INTEGER first event behind it
+-- @materialize
+CREATE VIEW _throttle_bounds AS
+SELECT
+  CASE
+    WHEN p.t0_ns IS NULL
+      THEN (SELECT min(r.seq) FROM raw_balance_dirty_pages AS r)
+    ELSE (
+      SELECT r.seq
+      FROM raw_balance_dirty_pages AS r
+      WHERE r.ts >= p.t0_ns
+      ORDER BY r.seq
+      LIMIT 1
+    )
+  END AS start_seq,
+  coalesce(
+    CASE
+      WHEN p.t1_ns IS NOT NULL
+        THEN (
+          SELECT r.seq
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.ts >= p.t1_ns
+          ORDER BY r.seq
+          LIMIT 1
+        )
+    END,
+    (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1
+  ) AS end_seq
+FROM wb_params AS p;

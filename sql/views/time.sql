@@ -1,38 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The time of interest and the windows that it is cut into.
 
--- @view     wb_trace
--- @shared
--- @summary  Where the trace begins and ends, whatever part is asked for. What
---   reads this and not wb_bounds is kept for all parts.
--- @grain    one row
--- @column   first_ts INTEGER first event of the trace, trace clock
--- @column   last_ts INTEGER last event of the trace, trace clock
--- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
---   else, and where events are outside of that, from first_ts to last_ts
--- @materialize
-CREATE VIEW wb_trace AS
-SELECT
-  m.first_ts, m.last_ts,
-  max(
-    CASE WHEN m.is_cut IS NULL AND m.record_ended_ts > m.record_started_ts
-      THEN m.record_ended_ts - m.record_started_ts
-      ELSE 0
-    END,
-    m.last_ts - m.first_ts
-  ) AS run_ns
-FROM (
-  SELECT
-    max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
-    max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
-    max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
-      AS record_started_ts,
-    max(CASE o.key WHEN 'record_ended_ts' THEN o.value END) AS record_ended_ts,
-    max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
-      AS is_cut
-  FROM raw_meta AS o
-) AS m;
-
 -- @view     wb_bounds
 -- @summary  Where the trace begins and ends, and the part that is asked for.
 -- @grain    one row
@@ -68,15 +36,31 @@ FROM known AS m
 CROSS JOIN wb_params AS p;
 
 -- @view     wb_window
--- @summary  Windows of equal length that tile the time of interest. Windows
---   are counted from its start, so the last one may be cut short. There are
+-- @summary  Windows of equal length that tile the time of interest, and which
+--   records each has; records are numbered in the order of time. Windows are
+--   counted from its start, so the last one may be cut short. There are
 --   100,000 at most: whoever sets the length makes it long enough.
 -- @grain    window; order window_index
 -- @key      window_index
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window; 0, 1, 2 ...
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_end_ns INTEGER trace clock
+-- @column   lost_gaps_count INTEGER gaps of all CPUs, where the ring buffer
+--   overran and events are lost: a gap lies before the first event that was
+--   kept again, and is counted in that event's window
+-- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
+--   or after its start; NULL = there are none at all
+-- @column   throttle_after_seq INTEGER the first behind it; the window has some
+--   when this is larger
+-- @column   state_first_seq INTEGER the first global_dirty_state sample at or
+--   after its start; NULL = there are none at all
+-- @column   state_after_seq INTEGER the first behind it
+-- @column   state_before_seq INTEGER the sample that is in force at its start;
+--   NULL = none before
+-- @column   state_last_seq INTEGER the last sample before its end; NULL = none
 -- @materialize
+-- @cost     30
 CREATE VIEW wb_window AS
 WITH RECURSIVE
   tiles(window_index, window_start_ns, window_ns, end_ts) AS (
@@ -92,59 +76,22 @@ WITH RECURSIVE
     FROM tiles AS t
     WHERE t.window_start_ns + t.window_ns < t.end_ts
       AND t.window_index + 1 < (SELECT v.windows_most_count FROM wb_rule AS v)
-  )
-SELECT
-  t.window_index, t.window_start_ns,
-  t.window_start_ns + t.window_ns AS window_end_ns
-FROM tiles AS t;
-
--- @view     wb_lost_window
--- @shared
--- @summary  Windows with a gap, where the ring buffer overran and events are
---   lost. A gap lies before the first event that was kept again, and is counted
---   in that event's window.
--- @grain    window with a gap; order window_index
--- @key      window_index
--- @column   window_index INTEGER of wb_window
--- @column   lost_gaps_count INTEGER gaps, of all CPUs
--- @materialize
-CREATE VIEW wb_lost_window AS
-SELECT
-  (l.ts - b.start_ts) / p.window_ns AS window_index,
-  count(*) AS lost_gaps_count
-FROM raw_lost_events AS l
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS p
-WHERE in_time!(l.ts, b)
-GROUP BY 1;
-
--- @view     wb_window_seq
--- @shared
--- @summary  Which balance_dirty_pages events and which global_dirty_state
---   samples each window has. Records are numbered in the order of time.
--- @grain    window; order window_index
--- @key      window_index
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
--- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
---   or after its start; NULL = there are none at all
--- @column   throttle_after_seq INTEGER the first behind it; the window has some
---   when this is larger
--- @column   state_first_seq INTEGER the first global_dirty_state sample at or
---   after its start; NULL = there are none at all
--- @column   state_after_seq INTEGER the first behind it
--- @materialize
--- @cost     30
-CREATE VIEW wb_window_seq AS
-WITH
+  ),
   -- Starts of windows, and the end of the last one.
   border AS (
-    SELECT w.window_index, w.window_start_ns AS ts
-    FROM wb_window AS w
+    SELECT t.window_index, t.window_start_ns AS ts FROM tiles AS t
     UNION ALL
-    SELECT max(w.window_index) + 1, b.end_ts
-    FROM wb_window AS w
+    SELECT max(t.window_index) + 1, t.end_ts FROM tiles AS t GROUP BY t.end_ts
+  ),
+  lost AS (
+    SELECT
+      (l.ts - b.start_ts) / p.window_ns AS window_index,
+      count(*) AS gaps_count
+    FROM raw_lost_events AS l
     CROSS JOIN wb_bounds AS b
-    GROUP BY b.end_ts
+    CROSS JOIN wb_params AS p
+    WHERE in_time!(l.ts, b)
+    GROUP BY 1
   ),
   -- A record shortly before; the search goes on from there.
   near AS (
@@ -164,7 +111,7 @@ WITH
   ),
   found AS (
     SELECT
-      n.window_index,
+      n.window_index, n.ts,
       coalesce(
         (
           SELECT r.seq
@@ -190,15 +137,32 @@ WITH
   ranged AS (
     SELECT
       f.window_index,
+      f.ts AS window_start_ns,
       f.throttle_seq AS throttle_first_seq,
-      lead(f.throttle_seq) OVER border AS throttle_after_seq,
+      lead(f.throttle_seq) OVER windows AS throttle_after_seq,
       f.state_seq AS state_first_seq,
-      lead(f.state_seq) OVER border AS state_after_seq
+      lead(f.state_seq) OVER windows AS state_after_seq,
+      lead(f.ts) OVER windows IS NULL AS is_last
     FROM found AS f
-    WINDOW border AS (ORDER BY f.window_index)
+    WINDOW windows AS (ORDER BY f.window_index)
   )
 SELECT
-  w.window_index, r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
-  r.state_after_seq
+  r.window_index, r.window_start_ns,
+  r.window_start_ns + p.window_ns AS window_end_ns,
+  coalesce(l.gaps_count, 0) AS lost_gaps_count,
+  r.throttle_first_seq, r.throttle_after_seq, r.state_first_seq,
+  r.state_after_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.state_first_seq
+  ) AS state_before_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.state_after_seq
+  ) AS state_last_seq
 FROM ranged AS r
-JOIN wb_window AS w ON w.window_index = r.window_index;
+CROSS JOIN wb_params AS p
+LEFT JOIN lost AS l ON l.window_index = r.window_index
+WHERE r.is_last = 0;

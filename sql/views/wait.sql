@@ -738,8 +738,9 @@ WITH
     -- long ones only.
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_throttle_told AS r
-    WHERE r.think * u.ms_ns >= v.silent_least_ns
+    CROSS JOIN raw_balance_dirty_pages AS r
+    WHERE is_told!(r)
+      AND r.think * u.ms_ns >= v.silent_least_ns
       AND r.tid NOT IN (SELECT s.prev_pid FROM raw_sched_switch AS s)
   )
 SELECT c.seq, c.ts, c.end_ts, c.tid, c.bdi

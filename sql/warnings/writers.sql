@@ -17,7 +17,7 @@ WHERE (
 -- @sentence HZ could not be inferred from the recorded times, so intended
 --   sleeps are without the half jiffy that they last longer on average
 SELECT h.hz
-FROM wb_hz AS h
+FROM wb_trace AS h
 CROSS JOIN raw_event_counts AS c
 WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages';
 
@@ -30,8 +30,19 @@ SELECT
   CAST(total(w.wait_ns) / max(w.ms_ns) AS INTEGER) AS waited_ms
 FROM (
   SELECT d.wait_ns, u.ms_ns
-  FROM wb_throttle_unseen AS d
+  FROM raw_balance_dirty_pages_done AS d
   CROSS JOIN wb_units AS u
+  CROSS JOIN wb_trace AS t
+  WHERE d.wait_ns > 0
+    AND d.wait_ns <= d.total_ns
+    AND d.ts - d.total_ns >= t.first_ts
+    AND d.seq NOT IN (
+      SELECT p.done_seq
+      FROM wb_throttle_pause AS p
+      WHERE p.done_seq IS NOT NULL
+        AND p.slept_basis = 'measured'
+        AND p.slept_ns > 0
+    )
 ) AS w
 HAVING count(*) > 0;
 
@@ -49,7 +60,7 @@ WHERE p.window_ns < u.second_ns;
 -- @sentence write calls were not recorded, so there are no copies; add -e
 --   syscalls:sys_enter_write -e syscalls:sys_exit_write
 SELECT k.release
-FROM wb_kernel AS k
+FROM wb_trace AS k
 WHERE NOT EXISTS (
   SELECT 1
   FROM raw_event_format AS f
@@ -114,16 +125,13 @@ SELECT
     END AS changes
 FROM (
   SELECT
-    round(1.0 * c.from_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
-      || ' to '
-      || round(1.0 * c.to_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
-      || ' MiB after ' || round(1.0 * (c.ts - b.first_ts) / u.second_ns, 1)
+    round(1.0 * c.from_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' to ' || round(1.0 * c.to_bytes / u.kib_bytes / u.kib_bytes, 1)
+      || ' MiB after ' || round(1.0 * c.after_ns / u.second_ns, 1)
       || ' s' AS text,
-    row_number() OVER (ORDER BY c.seq) AS place
-  FROM wb_limit_change AS c
-  CROSS JOIN wb_bounds AS b
+    row_number() OVER (ORDER BY c.ts) AS place
+  FROM limit_changes AS c
   CROSS JOIN wb_units AS u
-  WHERE in_time!(c.ts, b)
-  ORDER BY c.seq
+  ORDER BY c.ts
 ) AS t
 HAVING count(*) > 0;
