@@ -64,8 +64,6 @@ KERNEL_NUMBERS = {
     "sql/views/reclaim.sql": {32},  # SWAP_CLUSTER_MAX
     "sql/views/task.sql": {100},  # MAX_RT_PRIO
     "sql/views/throttle.sql": {1000},
-    # As in the catalog, word by word: ingest makes an index of it.
-    "sql/views/throttle_told.sql": {500, 1000},
 }
 # Where thresholds stand; elsewhere SQL compares with a column of it.
 RULES = "wb_rule"

@@ -23,7 +23,7 @@ WITH
     SELECT 6, 'page_bytes', m.value
     FROM raw_meta AS m WHERE m.key = 'page_bytes'
     UNION ALL
-    SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM wb_trace AS h
+    SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM wb_hz AS h
     UNION ALL
     SELECT 8, 'memory_bytes', i.value * u.kib_bytes
     FROM raw_meminfo AS i

@@ -708,7 +708,7 @@ WITH
       c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
-    CROSS JOIN wb_trace AS h
+    CROSS JOIN wb_hz AS h
   )
 SELECT
   p.seq,

@@ -127,7 +127,6 @@ CROSS JOIN (
 -- @summary  Facts of the trace and of its kernel, whatever part is asked for.
 --   What reads this and not wb_bounds is kept for all parts.
 -- @grain    one row
--- @optional writeback:balance_dirty_pages
 -- @column   first_ts INTEGER first event of the trace, trace clock
 -- @column   last_ts INTEGER last event of the trace, trace clock
 -- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
@@ -143,16 +142,9 @@ CROSS JOIN (
 -- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
 --   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
 --   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
--- @column   hz INTEGER jiffies in a second: what the recorder read, else
---   inferred from the times of balance_dirty_pages, which are whole jiffies in
---   ms; NULL = nothing was read and fewer than three different times were seen,
---   or they fit more than one HZ
--- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
--- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated;
---   include/trace/events/sched.h __trace_sched_switch_state();
+-- @source   include/trace/events/sched.h __trace_sched_switch_state();
 --   include/linux/sched.h: TASK_REPORT
 -- @materialize
--- @cost     33
 CREATE VIEW wb_trace AS
 WITH
   fact AS (
@@ -166,7 +158,6 @@ WITH
       max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
         AS is_cut,
       max(CASE o.key WHEN 'kernel_release' THEN o.value END) AS release,
-      max(CASE o.key WHEN 'hz' THEN CAST(o.value AS INTEGER) END) AS hz,
       max(o.key = 'format' AND o.value GLOB '* text') AS is_text
     FROM raw_meta AS o
   ),
@@ -188,39 +179,6 @@ WITH
       k.*,
       CASE WHEN k.is_text = 1 THEN NULL ELSE k.version END AS bits_version
     FROM kernel AS k
-  ),
-  time_ms AS (
-    SELECT t.pause AS ms
-    FROM raw_balance_dirty_pages AS t
-    WHERE is_step!(t) AND t.pause > 0
-    UNION
-    SELECT t.paused
-    FROM raw_balance_dirty_pages AS t
-    WHERE is_step!(t) AND t.paused > 0
-    UNION
-    SELECT t.period
-    FROM raw_balance_dirty_pages AS t
-    WHERE is_step!(t) AND t.period > 0
-  ),
-  fits AS (
-    SELECT
-      count(*) AS times_count,
-      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
-      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
-      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
-        AS fits_300
-    FROM time_ms
-  ),
-  inferred AS (
-    SELECT
-      CASE
-        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
-        WHEN f.fits_100 THEN 100
-        WHEN f.fits_250 THEN 250
-        WHEN f.fits_300 THEN 300
-        ELSE 1000
-      END AS hz
-    FROM fits AS f
   )
 SELECT
   t.first_ts, t.last_ts,
@@ -241,11 +199,7 @@ SELECT
     WHEN t.bits_version < 4002 THEN 512
     WHEN t.bits_version < 4014 THEN 1536
     ELSE 192
-  END AS idle_bits,
-  -- Events are looked at only where that is not known.
-  coalesce(t.hz, (SELECT i.hz FROM inferred AS i)) AS hz,
-  1000 * 1000 * 1000 / coalesce(t.hz, (SELECT i.hz FROM inferred AS i))
-    AS jiffy_ns
+  END AS idle_bits
 FROM told AS t;
 
 -- @view     wb_rule

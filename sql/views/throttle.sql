@@ -314,7 +314,7 @@ WITH
   judged AS (
     SELECT
       n.*,
-      u.ms_ns, u.page_bytes, b.jiffy_ns, b.last_ts,
+      u.ms_ns, u.page_bytes, h.jiffy_ns, b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
       n.done_ts IS NULL
@@ -334,6 +334,7 @@ WITH
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_trace AS b
+    CROSS JOIN wb_hz AS h
     CROSS JOIN step AS n
     LEFT JOIN watched AS w ON w.tid = n.tid
     LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq

@@ -166,3 +166,61 @@ FROM ranged AS r
 CROSS JOIN wb_params AS p
 LEFT JOIN lost AS l ON l.window_index = r.window_index
 WHERE r.is_last = 0;
+
+-- @view     wb_hz
+-- @summary  The kernel's HZ: what the recorder read, else inferred from the
+--   times of balance_dirty_pages, which are whole jiffies in ms. NULL where
+--   fewer than three different times were seen, or they fit more than one HZ.
+-- @grain    one row
+-- @optional writeback:balance_dirty_pages
+-- @column   hz INTEGER jiffies in a second, or NULL
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
+-- @materialize
+-- @cost     33
+CREATE VIEW wb_hz AS
+WITH
+  time_ms AS (
+    SELECT t.pause AS ms
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.pause > 0
+    UNION
+    SELECT t.paused
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.paused > 0
+    UNION
+    SELECT t.period
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  ),
+  inferred AS (
+    SELECT
+      CASE
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
+  ),
+  known AS (
+    SELECT
+      coalesce(
+        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+        -- Asked only where that is not known.
+        (SELECT i.hz FROM inferred AS i)
+      ) AS hz
+  )
+SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
+FROM known AS k
+CROSS JOIN wb_units AS u;

@@ -17,7 +17,7 @@ WHERE (
 -- @sentence HZ could not be inferred from the recorded times, so intended
 --   sleeps are without the half jiffy that they last longer on average
 SELECT h.hz
-FROM wb_trace AS h
+FROM wb_hz AS h
 CROSS JOIN raw_event_counts AS c
 WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages';
 

@@ -70,8 +70,8 @@ def _asked(
 
 
 _BLOCK = (
-    "SELECT ts, dur_ns, writes_count, written_bytes, busy_ns, queued_ns FROM wb_block_sample"
-    " ORDER BY ts"
+    "SELECT ts, dur_ns, writes_count, written_bytes, busy_ns, queued_ns FROM wb_usage"
+    " WHERE source = 'block' ORDER BY ts"
 )
 
 

@@ -108,5 +108,5 @@ def test_each_kind_of_request(tmp_path: Path) -> None:
     with wbscope.open(tmp_path) as run:
         issued = run.sql("SELECT rwbs, op FROM wb_block_request ORDER BY seq").records()
         assert [(row["rwbs"], row["op"]) for row in issued] == kinds
-        done = run.sql("SELECT op FROM wb_block_done ORDER BY ts").records()
+        done = run.sql("SELECT op FROM raw_block_rq_complete ORDER BY ts").records()
         assert [row["op"] for row in done] == [*["flush"] * 5, "other"]

@@ -58,5 +58,5 @@ def test_the_disk_of_a_path(tmp_path: Path, path: str, wanted: str | None) -> No
     head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     (tmp_path / "swaps").write_text(f"{head}{path}        partition\t976892\t1000\t-2\n")
     with wbscope.open(tmp_path) as run:
-        (row,) = run.sql("SELECT bdi FROM wb_swap_device").records()
+        (row,) = run.sql("SELECT bdi FROM _swap_area").records()
     assert row["bdi"] == wanted

@@ -57,7 +57,7 @@ def test_bad_lines_take_no_good_ones_with_them(folder: Path, name: str) -> None:
     assert told == ("partial", "5 lines not understood, the first is line 2")
     assert "warning[sidecar-partial]" in stderr
     with wbscope.open(folder) as opened:
-        opened.sql("SELECT * FROM wb_swap_device")
+        opened.sql("SELECT * FROM _swap_area")
         assert any(one.slug == "sidecar-partial" for one in opened.warnings())
 
 
@@ -78,7 +78,9 @@ def test_a_file_that_is_too_long_to_be_kept_is_read(folder: Path) -> None:
     assert len(rows) == 100_001
     assert told == ("loaded", None)
     with wbscope.open(folder) as opened:
-        devices = [tuple(row) for row in opened.sql("SELECT * FROM wb_device").rows]
+        devices = [
+            tuple(row) for row in opened.sql("SELECT bdi, device, mount FROM wb_device").rows
+        ]
         assert opened.names().label("bdi", "254:0") == "vda (/da ta)"
         assert opened.texts(["mounts"]) == {}
     assert devices == [("254:0", "vda", "/da ta")]
@@ -88,5 +90,8 @@ def test_a_setting_below_zero_is_none(folder: Path) -> None:
     """No limit of the kernel is: vm.dirty_bytes = -5 was written by somebody else."""
     (folder / "sysctls").write_text("vm.dirty_bytes = -5\nvm.dirty_ratio = 20\nvm.x = y\n")
     with wbscope.open(folder) as opened:
-        rows = [tuple(row) for row in opened.sql("SELECT name, value FROM _setting").rows]
+        rows = [
+            tuple(row)
+            for row in opened.sql("SELECT name, number FROM raw_sysctl WHERE number >= 0").rows
+        ]
     assert rows == [("vm.dirty_ratio", 20)]

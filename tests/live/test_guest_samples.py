@@ -130,7 +130,7 @@ def test_disks_are_busy_with_large_requests(guest: Recorder) -> None:
         "copies",
         "SELECT sum(written_bytes) AS written, sum(writes_count) AS writes,"
         " max(1.0 * busy_ns / dur_ns) AS busy, max(device) AS device"
-        " FROM wb_block_sample WHERE disk = 'vdc'",
+        " FROM wb_usage WHERE source = 'block' AND object = 'vdc'",
     )
     assert told["device"] == _DATA
     assert _MIB < told["written"] < 2 * sum(_COPIES) * _MIB

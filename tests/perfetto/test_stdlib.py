@@ -348,7 +348,7 @@ def test_bandwidth_and_limits_are_those_of_wbscope(
         f"SELECT ts, {pages}, {limits}, {derived} FROM linux_writeback_dirty_state ORDER BY ts"
     ) == both.wbscope.sql(
         both.whole,
-        "SELECT ts, dirty, bg_thresh, thresh, hard_limit, freerun, setpoint FROM wb_dirty_sample"
+        "SELECT ts, dirty, bg_thresh, thresh, hard_limit, freerun, setpoint FROM _dirty_sample"
         " ORDER BY ts",
     )
 

@@ -45,7 +45,7 @@ def test_each_sample_counts_once(tmp_path: Path, name: str) -> None:
         with closing(sqlite3.connect(path)) as database, database:
             database.execute("DELETE FROM ev_wb_domain_dirty_state")
     with sqlite3.connect(path) as database, wbscope.open(path) as run:
-        boosted = {seq for (seq,) in run.sql("SELECT seq FROM wb_dirty_boost").rows}
+        boosted = {seq for (seq,) in run.sql("SELECT seq FROM _dirty_boost").rows}
         assert bool(boosted) == (name == PATCHED)
         samples = database.execute(SAMPLES).fetchall()
         for first, last in _parts(database):

@@ -76,7 +76,7 @@ def test_wbscope_reads_what_its_ingest_has_saved(
             shutil.rmtree(own_cache)
         with wbscope.open(known) as run:
             given = run._session.engine.given
-            some = {"wb_stall", "_throttle_charge", "wb_rule", "wb_domain_sum"}
+            some = {"wb_stall", "_throttle_charge", "wb_rule", "_domain_sum"}
             assert (some <= given) is is_known
             found.append([every_answer(run, library)])
             part = every_answer(run, library, start="0.5s", end="1.5s")

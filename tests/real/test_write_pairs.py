@@ -33,7 +33,8 @@ _COPY_ENDS = (
     build_format("syscalls", "sys_enter_copy_file_range", 900, (_NUMBER, "int fd_out"), '""'),
     build_format("syscalls", "sys_exit_copy_file_range", 901, (_NUMBER, "long ret"), '""'),
 )
-_COLUMNS = "seq, ts, end_ts, tid, what, is_write, fd, written_bytes, cut"
+_CALL = "seq, ts, end_ts, tid, call, is_write, fd, written_bytes, cut"
+_PAIRS = f"SELECT {_CALL} FROM wb_call WHERE is_write IS NOT NULL"
 _START_NS = 10_000_000_000
 _LONG = 399
 _STEP_NS = 1000
@@ -107,8 +108,8 @@ def written(events: list[Event], path: Path) -> Path:
 
 
 def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
-    """What wb_write_pair has, event by event."""
-    first_ts, last_ts = events[0][1], events[-1][1]
+    """What wb_call has of writes, event by event."""
+    last_ts = events[-1][1]
     chains: dict[tuple[int, str], list[Event]] = defaultdict(list)
     for event in events:
         chains[event[2], event[3]].append(event)
@@ -121,11 +122,10 @@ def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
             end_ts: int | None = None
             fd = written = None
             cut: str | None = "lost"
-            begin = ts
             if is_end:
-                written = value
+                written, end_ts = value, ts
                 if before is None and (lost_ts is None or lost_ts > ts):
-                    cut, begin, end_ts = "start", first_ts, ts
+                    cut = "start"
             elif after and after[4]:
                 cut, end_ts, fd, written = None, after[1], value, after[5]
             elif after:
@@ -133,7 +133,7 @@ def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
             elif lost_ts is None or lost_ts < ts:
                 cut, end_ts = "end", last_ts
             is_write = 0 if not _CALLS[call][1] else 1 if cut == "lost" else 2
-            yield seq, begin, end_ts, tid, call, is_write, fd, written, cut
+            yield seq, ts, end_ts, tid, call, is_write, fd, written, cut
 
 
 @for_all(60, events=_STEPS.map(events_of), lost_at=st.none() | st.integers(1, 200))
@@ -145,7 +145,7 @@ def test_pairs_are_those_of_a_walk(
     trace = recorded(events, tmp_path_factory.mktemp("pairs") / "trace.dat", lost_at)
     with wbscope.open(trace) as run:
         gaps = [row[0] for row in run.sql("SELECT ts FROM lost_events").rows]
-        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+        found = sorted(map(tuple, run.sql(_PAIRS).rows), key=repr)
     assert len(gaps) == (lost_at is not None)
     assert found == sorted(walked(events, gaps[0] if gaps else None), key=repr)
 
@@ -155,7 +155,7 @@ def test_pairs_of_a_text_are_those_of_a_walk(
     events: list[Event], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with wbscope.open(written(events, tmp_path_factory.mktemp("pairs") / "trace.txt")) as run:
-        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+        found = sorted(map(tuple, run.sql(_PAIRS).rows), key=repr)
     assert found == sorted(walked(events, None), key=repr)
 
 
@@ -164,7 +164,7 @@ def test_plain_sqlite_finds_the_same(tmp_path: Path) -> None:
     database = tmp_path / "run.db"
     ingest(find_source(str(recorded(events, tmp_path / "trace.dat"))), database, load_library())
     with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute(f"SELECT {_COLUMNS} FROM wb_write_pair").fetchall()
+        found = connection.execute(_PAIRS).fetchall()
     assert sorted(found, key=repr) == sorted(walked(events, None), key=repr)
 
 
@@ -175,7 +175,7 @@ def test_ends_can_be_in_different_instances(tmp_path: Path, ends: Ends) -> None:
     """Of each event the first buffer that has it is taken; seq counts all."""
     events = many_events()
     with wbscope.open(recorded(events, tmp_path / "trace.dat", None, ends)) as run:
-        rows = run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows
+        rows = run.sql(_PAIRS).rows
     found = sorted((tuple(row[1:]) for row in rows), key=repr)
     assert found == sorted((row[1:] for row in walked(events, None)), key=repr)
 
@@ -194,5 +194,5 @@ def test_a_file_without_the_links_answers_too(tmp_path: Path) -> None:
             for side in ("enter", "exit"):
                 connection.execute(f"ALTER TABLE ev_sys_{side}_{call} DROP COLUMN prev_seq")
     with wbscope.open(database) as run:
-        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+        found = sorted(map(tuple, run.sql(_PAIRS).rows), key=repr)
     assert found == sorted(walked(events, None), key=repr)

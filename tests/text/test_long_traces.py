@@ -100,5 +100,5 @@ def test_causes_of_many_cgroups_grow_with_them(tmp_path: Path) -> None:
         if steps > max(6 * short[statement], _LEAST)
     }
     assert faster == {}
-    for table in ("wb_pool_rival", "wb_pool_holder", "_pool_beside", "_loss_throttle"):
+    for table in ("_pool_rival", "_pool_holder", "_pool_beside", "_loss_throttle"):
         assert any(statement.startswith(f"INSERT INTO {table}\n") for statement in long)

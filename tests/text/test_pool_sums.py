@@ -104,10 +104,10 @@ def test_sums_are_those_of_each_wb(
             _Sleep(row["seq"], row["ts"], (row["bdi"], row["cgroup_ino"]), row["domain"] == "memcg")
             for row in run.sql("SELECT * FROM wb_throttle_cause").records()
         ]
-        own = {row["seq"]: row for row in run.sql("SELECT * FROM wb_pool_own").records()}
+        own = {row["seq"]: row for row in run.sql("SELECT * FROM wb_pool").records()}
         holders = {
-            row["seq"]: ((row["bdi"], row["cgroup_ino"]), row["held_bytes"])
-            for row in run.sql("SELECT * FROM wb_pool_holder").records()
+            row["seq"]: ((row["holder_bdi"], row["holder_cgroup_ino"]), row["holder_bytes"])
+            for row in run.sql("SELECT * FROM wb_pool WHERE holder_bdi IS NOT NULL").records()
         }
         blamed = {
             (row["task_id"], (row["bdi"], row["cgroup_ino"]), row["holder_bdi"],

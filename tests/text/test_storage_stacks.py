@@ -277,7 +277,7 @@ def test_writes_of_a_partition_that_failed(tmp_path: Path) -> None:
     run.files["bdis"] = "8:0 sda1 /1 ext4\n8:0 sda2 /2 ext4\n"
     with wbscope.open(run.write(tmp_path)) as opened:
         (told,) = (one for one in opened.findings() if one.id == "failed_writes")
-        rows = opened.sql("SELECT bdi, kind, what FROM wb_failed_write").rows
+        rows = opened.sql("SELECT bdi, kind, what FROM _failed_write").rows
     assert sorted(tuple(row) for row in rows) == [
         ("8:0", "call", "ext4_sync_file"),
         ("8:0", "file", "ino 12 of 8:1"),

@@ -233,7 +233,10 @@ def _expanded(file: SqlFile, macros: Iterable[Macro]) -> SqlFile:
         raise broken_library(file.path, f"{file.name}: {error}") from error
     if left := _CALL.search(select):
         raise broken_library(file.path, f"{file.name}: {left[0]} is none of sql/macros.sql")
-    return file if select == file.select else replace(file, select=select)
+    if select == file.select:
+        return file
+    # What a macro reads is read by who calls it.
+    return replace(file, select=select, needs=Select(select).reads)
 
 
 def find_sql_dir() -> Path:

@@ -169,7 +169,7 @@ def _off(ms: int, predicted: int, recorded: int, why: str) -> Expected:
 
 
 _ALL = "SELECT * FROM wb_law ORDER BY seq"
-_MISSING = "SELECT why FROM wb_law_break WHERE is_replayed = 0 ORDER BY seq"
+_MISSING = "SELECT why FROM _law_break WHERE is_replayed = 0 ORDER BY seq"
 CHECKS = [
     Check(
         sql=_ALL,
@@ -212,7 +212,7 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT events_count, replayed_count, agreed_count FROM wb_law_total",
+        sql="SELECT events_count, replayed_count, agreed_count FROM _check_law",
         rows=[{"events_count": 12, "replayed_count": 9, "agreed_count": 7}],
     ),
     Check(

@@ -101,7 +101,7 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT scanned_count, reclaimed_count FROM reclaim_kswapd",
-        rows=[{"scanned_count": 64, "reclaimed_count": 50}],
+        sql="SELECT arg_scanned_count, arg_reclaimed_count FROM tl_kswapd",
+        rows=[{"arg_scanned_count": 64, "arg_reclaimed_count": 50}],
     ),
 ]

@@ -230,7 +230,7 @@ CHECKS = [
     ),
     Check(
         folder="stacked",
-        sql="SELECT bdi FROM wb_swap_disk",
+        sql="SELECT bdi FROM _swap_disk",
         rows=[{"bdi": "253:0"}, {"bdi": "253:1"}, {"bdi": "8:0"}],
     ),
 ]

@@ -254,7 +254,7 @@ def test_the_views_for_everybody_are_few() -> None:
     shipped = load_library(REPOSITORY / "sql")
     public = [file.name for file in shipped.files.values() if file.is_public()]
     assert "wb_throttle" in public
-    assert not {"wb_kernel", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
+    assert not {"_throttle_done", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
     assert len(public) <= 40
 
 
