@@ -48,9 +48,10 @@ def _samples(track: str, *points: tuple[int, int]) -> list[Expected]:
 
 CHECKS = [
     Check(
-        sql="SELECT ts, ts + dur AS end_ts, arg_tid AS tid, arg_wakes_count AS wakes_count, arg_cut AS cut,"
-        " arg_node AS node, arg_order AS order_max, arg_scanned_count AS scanned_count,"
-        " arg_reclaimed_count AS reclaimed_count FROM tl_kswapd ORDER BY ts, arg_node",
+        sql="SELECT ts, ts + dur AS end_ts, arg_tid AS tid, arg_wakes_count AS wakes_count,"
+        " arg_cut AS cut, arg_node AS node, arg_order AS order_max,"
+        " arg_scanned_count AS scanned_count, arg_reclaimed_count AS reclaimed_count"
+        " FROM tl_kswapd ORDER BY ts, arg_node",
         ordered=True,
         rows=[
             _cycle(100, 200, 9, 2, None)
