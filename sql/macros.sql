@@ -58,6 +58,24 @@ hard_limit!(state) =
     ELSE state.dirty_limit
   END;
 
+-- The setpoint of a wb, of a balance_dirty_pages event; units is wb_units. NULL
+-- where the kernel's product setpoint * wb_thresh does not fit into 32 bits.
+wb_setpoint!(event, units) =
+  CASE
+    WHEN units.long_bytes = 4 AND event.setpoint * event."limit" >= 1 << 32
+      THEN NULL
+    ELSE event.wb_setpoint
+  END;
+
+-- Whether an event goes on with the call of the one before it, last: 1 or 0;
+-- call is the row of _throttle_done of the event, where a return proves it.
+goes_on!(call, last, event) =
+  CASE
+    WHEN call.done_seq IS NOT NULL THEN 1 - call.is_first
+    WHEN call.follows_done = 1 THEN 0
+    ELSE coalesce(goes_round!(last, event), 0)
+  END;
+
 -- Whether a balance_dirty_pages event with a pause and the task's next one are
 -- of one call, where no return proves it: a call goes round again only at
 -- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
@@ -149,7 +167,7 @@ finding_cgroup!(loss) =
       THEN loss.cgroup_ino
   END;
 
--- Why a task left its CPU, of sched_switch and wb_trace: R could go on, S
+-- Why a task left its CPU, of sched_switch and wb_units: R could go on, S
 -- sleeps, D blocked (uninterruptible), T stopped or traced, I a thread of the
 -- kernel that has nothing to do, X ended; NULL = nothing tells. TASK_KILLABLE
 -- has the bit of TASK_UNINTERRUPTIBLE, too; D|K of texts is TASK_KILLABLE: its
@@ -168,8 +186,8 @@ left_state!(switch, bits) =
   END;
 
 -- A device stopped: it is silent for far longer than its rate makes of what it
--- has; silence is wb_block_busy, rate wb_disk_rate. One that wrote nothing else
--- has no rate.
+-- has; silence is wb_busy, rate wb_disk_rate. One that wrote nothing else has
+-- no rate.
 is_hung!(silence, rule, rate) =
   silence.silent_ns > 0
   AND silence.silent_ns >= rule.hung_factor * silence.silent_bytes

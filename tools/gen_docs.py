@@ -150,9 +150,13 @@ def columns(file: SqlFile) -> list[str]:
 def thresholds(file: SqlFile, library: Library) -> list[str]:
     """As columns(), with the value of each."""
     with sqlite3.connect(":memory:") as engine:
-        engine.execute("CREATE TABLE raw_meta (key, value)")
-        for name in (*file.needs, file.name):
-            engine.execute(library.files[name].create_view())
+        for name in library.closure([file.name]):
+            made = library.files[name]
+            if made.kind == "raw":
+                columns = ", ".join(column.name for column in made.columns)
+                engine.execute(f"CREATE TABLE {name} ({columns})")
+            else:
+                engine.execute(made.create_view())
         values = engine.execute(f"SELECT * FROM {file.name}").fetchone()
     lines = ["", "| column | value | meaning |", "|---|---:|---|"]
     for column, value in zip(file.columns, values, strict=True):

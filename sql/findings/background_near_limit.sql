@@ -49,7 +49,7 @@ SELECT
 FROM held AS h
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN dirty_limits AS m
 JOIN wb_disk_rate AS d ON d.bdi = h.bdi
 WHERE h.dur >= v.loss_least_ns
   -- A half of the limit is what the kernel takes by itself.

@@ -134,7 +134,7 @@ WITH
   sized AS (
     SELECT CAST(m.thresh_bytes / 2 / l.share_ratio AS INTEGER) AS memory_bytes
     FROM limits AS l
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
   ),
   -- Its dirty limits are a share of its page cache and what it may still take.
   memory AS (

@@ -29,7 +29,7 @@ SELECT
   CASE WHEN h.silent_is_open THEN 'the trace ended' END AS end,
   h.silent_from_ts AS first_ts,
   h.silent_to_ts AS last_ts
-FROM wb_block_busy AS h
+FROM wb_busy AS h
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device

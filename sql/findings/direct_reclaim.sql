@@ -58,14 +58,13 @@ WITH
   scale AS (
     SELECT
       u.watermark_scale_factor,
-      k.version < 4006 AS is_old,
+      u.version < 4006 AS is_old,
       coalesce(u.watermark_scale_factor >= v.most_scale_factor, 0) AS is_high,
       min(v.most_scale_factor, 10 * coalesce(u.watermark_scale_factor, 10))
         AS factor,
-      k.release
+      u.release
     FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_trace AS k
   ),
   barren AS (
     SELECT

@@ -114,7 +114,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN _sync_asked AS y
 CROSS JOIN wb_units AS u
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN dirty_limits AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL

@@ -128,7 +128,7 @@ WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.
   AND w.bdi NOT IN (
     SELECT h.device
-    FROM wb_block_busy AS h
+    FROM wb_busy AS h
     CROSS JOIN wb_rule AS o
     LEFT JOIN wb_disk_rate AS r ON r.bdi = h.device
     WHERE is_hung!(h, o, r)

@@ -60,9 +60,9 @@ WITH
       coalesce(k.version, 6002) >= 6002 AS has_strict,
       k.release
     FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_trace AS k
+    CROSS JOIN wb_units AS k
     WHERE d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
   )
 SELECT

@@ -71,7 +71,7 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_trace AS k
+CROSS JOIN wb_units AS k
 JOIN held AS h ON h.bdi = t.bdi
 WHERE t.finding = 'no_writeback'
   AND t.cost_task_ns >= v.loss_least_ns

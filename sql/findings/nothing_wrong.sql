@@ -127,19 +127,38 @@ WITH
     FROM wb_bounds AS b
     CROSS JOIN wb_rule AS v
   ),
+  asleep AS (
+    SELECT
+      a.tid, a.comm,
+      a.asleep_bdi AS bdi,
+      a.asleep_ratio, a.life_ns
+    FROM lost_time AS a
+    CROSS JOIN wb_rule AS v
+    WHERE a.asleep_ratio > v.held_least_ratio
+      AND coalesce(a.asleep_busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ratio * a.life_ns * (1 - coalesce(a.asleep_busy_ratio, 0))
+        >= v.loss_least_ns
+    ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
+    LIMIT 1
+  ),
   judged AS (
     SELECT
       k.*,
       d.*,
+      a.tid,
+      coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm)
+        AS task,
+      a.bdi, a.asleep_ratio, a.life_ns,
       CASE
         WHEN k.is_piece THEN 'piece'
         WHEN d.excerpt IS NOT NULL THEN 'excerpt'
-        WHEN d.task IS NOT NULL OR d.stuck IS NOT NULL THEN 'asleep'
+        WHEN a.tid IS NOT NULL OR d.stuck IS NOT NULL THEN 'asleep'
         WHEN d.resource IS NOT NULL OR d.disk IS NOT NULL THEN 'other'
         WHEN d.is_unseen THEN 'unseen'
       END AS doubt
     FROM known AS k
     CROSS JOIN _doubt AS d
+    LEFT JOIN asleep AS a ON 1 = 1
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
@@ -190,7 +209,7 @@ SELECT
     ELSE ''
   END AS part,
   m.dirty_max_bytes, m.limit_max_bytes
-FROM wb_dirty_extent AS m
+FROM dirty_limits AS m
 CROSS JOIN summed AS s
 CROSS JOIN length AS l
 CROSS JOIN judged AS j
@@ -215,7 +234,7 @@ SELECT
   s.device || ' had a request for seconds and completed nothing meanwhile'
     AS what,
   max(s.silent_ns) AS dur
-FROM wb_block_busy AS s
+FROM wb_busy AS s
 CROSS JOIN wb_bounds AS b
 WHERE s.silent_to_ts > b.start_ts AND s.silent_from_ts < b.end_ts
 GROUP BY b.start_ts
@@ -258,13 +277,9 @@ FROM (
 HAVING count(*) > 0;
 
 -- @view     _doubt
--- @summary  What speaks against an all-clear.
+-- @summary  What speaks against an all-clear, besides tasks that were asleep
+--   most of their time.
 -- @grain    one row
--- @column   tid INTEGER thread that was asleep most of its time
--- @column   task TEXT its name and tid
--- @column   bdi TEXT that it writes to
--- @column   asleep_ratio REAL share of its life in which it did not run
--- @column   life_ns INTEGER from its first to its last event
 -- @column   stuck TEXT what did not go on; NULL = nothing
 -- @column   resource TEXT that tasks waited for by /proc/pressure; NULL = for
 --   none
@@ -278,20 +293,6 @@ HAVING count(*) > 0;
 --   recorded
 CREATE VIEW _doubt AS
 WITH
-  asleep AS (
-    SELECT
-      a.tid, a.comm,
-      a.asleep_bdi AS bdi,
-      a.asleep_ratio, a.life_ns
-    FROM lost_time AS a
-    CROSS JOIN wb_rule AS v
-    WHERE a.asleep_ratio > v.held_least_ratio
-      AND coalesce(a.asleep_busy_ratio, 0) < v.busy_ratio
-      AND a.asleep_ratio * a.life_ns * (1 - coalesce(a.asleep_busy_ratio, 0))
-        >= v.loss_least_ns
-    ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
-    LIMIT 1
-  ),
   still AS (
     SELECT s.what
     FROM _standstill AS s
@@ -340,9 +341,6 @@ WITH
     FROM raw_meta AS m
   )
 SELECT
-  a.tid,
-  coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS task,
-  a.bdi, a.asleep_ratio, a.life_ns,
   s.what AS stuck,
   CASE WHEN w.is_watched = 0 THEN p.resource END AS resource,
   CASE WHEN w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed)
@@ -367,7 +365,7 @@ SELECT
   END AS excerpt,
   w.is_watched,
   w.is_watched = 0 AND NOT EXISTS (SELECT 1 FROM pressed) AS is_unseen
-FROM wb_trace AS o
+FROM wb_units AS o
 CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch)
@@ -380,7 +378,6 @@ CROSS JOIN (
 ) AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN told AS t
-LEFT JOIN asleep AS a ON 1 = 1
 LEFT JOIN still AS s ON 1 = 1
 LEFT JOIN pressure AS p ON 1 = 1
 LEFT JOIN busy AS d ON d.ratio IS NOT NULL;

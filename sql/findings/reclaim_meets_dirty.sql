@@ -54,7 +54,7 @@ WITH
       -- where most of the time was so, none is proposed.
       u.round_bytes * (1 + m.limit_max_bytes / 4 / u.round_bytes) AS bytes
     FROM wb_units AS u
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
   )
 SELECT
   t.cost_task_ns,
@@ -101,7 +101,7 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN dirty_limits AS m
 CROSS JOIN reclaim_run AS r
 CROSS JOIN (
   SELECT

@@ -142,8 +142,8 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_extent AS m
-CROSS JOIN wb_trace AS k
+CROSS JOIN dirty_limits AS m
+CROSS JOIN wb_units AS k
 JOIN share AS s ON s.bdi = t.bdi
 JOIN held AS w ON w.bdi = t.bdi
 LEFT JOIN holder AS h ON h.bdi = t.bdi AND h.place = 1

@@ -65,7 +65,7 @@ WITH
         AS is_more
     FROM wanted AS w
     CROSS JOIN wb_units AS u
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
   )
 SELECT
   t.cost_task_ns,
@@ -95,6 +95,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 JOIN proposed AS p ON p.bdi = t.bdi
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN dirty_limits AS m
 WHERE t.finding = 'small_limit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

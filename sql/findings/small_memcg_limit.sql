@@ -73,8 +73,6 @@
 -- @column    expected TEXT what should change
 -- @column    call_part_ns INTEGER longest that one call of
 --   balance_dirty_pages() was held up for this reason; NULL = that is not felt
--- @column    first_ts INTEGER ns, start of the first wait
--- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
 WITH
   widest AS (
@@ -92,7 +90,8 @@ WITH
   ),
   judged AS (
     SELECT
-      z.*,
+      t.cost_task_ns, t.longest_ns, t.call_part_ns, t.tasks, t.first_ts,
+      t.last_ts, z.*,
       z.roomy_bytes > z.memory_bytes AS is_too_much,
       -- It has as much, and yet its tasks waited: nothing tells how much more.
       CASE
@@ -104,7 +103,11 @@ WITH
           THEN NULL
         ELSE z.roomy_bytes
       END AS proposed_bytes
-    FROM _memcg_sized AS z
+    FROM wb_loss_total AS t
+    CROSS JOIN wb_rule AS v
+    JOIN _memcg_sized AS z ON z.bdi IS t.bdi AND z.cgroup_ino IS t.cgroup_ino
+    WHERE t.finding = 'small_memcg_limit'
+      AND t.cost_task_ns >= v.loss_least_ns
   )
 SELECT
   t.cost_task_ns,
@@ -163,7 +166,7 @@ ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;
 
 -- @view     _memcg_sized
 -- @summary  Limits of memory cgroups, and what would be roomy enough.
--- @grain    cgroup; order cgroup_ino
+-- @grain    bdi, cgroup; order bdi, cgroup_ino
 -- @column   is_throttled INTEGER 1: throttling took enough time for a finding
 -- @column   share_ratio REAL share of its memory at which free run ends
 -- @column   roomy_bytes INTEGER limit in which the burst is free run; NULL =
@@ -195,13 +198,13 @@ WITH
     WHERE e.cgroup_ino > 1
     GROUP BY e.cgroup_ino
   ),
-  throttled AS (
-    SELECT l.bdi, l.cgroup_ino, sum(l.dur) AS dur
+  lost AS (
+    SELECT
+      l.bdi, l.cgroup_ino,
+      sum(CASE l.kind WHEN 'throttle' THEN l.dur END) AS throttled_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.finding = 'small_memcg_limit'
-      AND l.kind = 'throttle'
-      AND in_time!(l.ts, b)
+    WHERE l.finding = 'small_memcg_limit' AND in_time!(l.ts, b)
     GROUP BY l.bdi, l.cgroup_ino
   ),
   -- A file that says max has no number. memory.current has one always.
@@ -216,12 +219,11 @@ WITH
     GROUP BY c.cgroup_ino
   )
 SELECT
-  t.cost_task_ns, t.longest_ns, t.call_part_ns, t.tasks, t.bdi, t.cgroup_ino,
-  t.first_ts, t.last_ts,
-  h.dur >= v.loss_least_ns AS is_throttled,
+  t.bdi, t.cgroup_ino,
+  t.throttled_ns >= v.loss_least_ns AS is_throttled,
   coalesce(f.free_ratio, 0.005 * (u.dirty_ratio + u.dirty_background_ratio))
     AS share_ratio,
-  CASE WHEN b.is_bound = 0 AND h.dur >= v.loss_least_ns THEN
+  CASE WHEN b.is_bound = 0 AND t.throttled_ns >= v.loss_least_ns THEN
     u.round_bytes
     * (
       1 + CAST(
@@ -248,11 +250,9 @@ SELECT
   END AS limit_file,
   CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
   b.bytes AS burst_bytes
-FROM wb_loss_total AS t
+FROM lost AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
 LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
-LEFT JOIN limited AS k ON k.cgroup_ino = t.cgroup_ino
-WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns;
+LEFT JOIN limited AS k ON k.cgroup_ino = t.cgroup_ino;

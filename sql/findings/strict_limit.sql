@@ -58,10 +58,10 @@ SELECT
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_trace AS k
+CROSS JOIN wb_units AS k
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN dirty_limits AS m
 LEFT JOIN (
   SELECT
     c.bdi,

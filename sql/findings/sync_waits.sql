@@ -94,7 +94,7 @@ WITH
   machine AS (
     SELECT m.dirty_max_bytes
     FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u
     GROUP BY m.dirty_max_bytes, v.little_most_ns, u.second_ns

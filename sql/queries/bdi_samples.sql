@@ -30,19 +30,22 @@ WITH
     SELECT
       window_start!(s.ts, b, p) AS window_start_ns,
       s.*
-    FROM wb_bdi_sample AS s
+    FROM wb_usage AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE in_range!(s.ts, p)
-      AND (p.bdi IS NULL OR s.bdi = p.bdi)
+    WHERE s.source = 'bdi'
+      AND in_range!(s.ts, p)
+      AND (p.bdi IS NULL OR s.device = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  s.window_start_ns, s.bdi, s.cgroup_ino,
+  s.window_start_ns,
+  s.device AS bdi,
+  s.cgroup_ino,
   count(*) AS samples_count,
   avg(s.dirty_bytes) AS dirty_bytes,
   avg(s.writeback_bytes) AS writeback_bytes,
-  max(s.wb_dirty_bytes) AS wb_dirty_max_bytes,
+  max(s.dirty_bytes + s.writeback_bytes) AS wb_dirty_max_bytes,
   avg(s.wb_thresh_bytes) AS wb_thresh_bytes,
   1.0 * sum(s.dirtied_bytes) * max(u.second_ns) / sum(s.dur_ns)
     AS dirtied_bytes_per_s,
@@ -51,5 +54,5 @@ SELECT
   avg(s.write_bw_bytes_per_s) AS write_bw_bytes_per_s
 FROM placed AS s
 CROSS JOIN wb_units AS u
-GROUP BY s.window_start_ns, s.bdi, s.cgroup_ino
-ORDER BY s.window_start_ns, s.bdi, s.cgroup_ino;
+GROUP BY s.window_start_ns, s.device, s.cgroup_ino
+ORDER BY s.window_start_ns, s.device, s.cgroup_ino;

@@ -111,9 +111,11 @@ WITH
       y.device,
       1.0 * sum(min(y.to_ts, b.end_ts) - max(y.from_ts, b.start_ts))
         / nullif(max(b.end_ts - b.start_ts), 0) AS utilisation_ratio
-    FROM wb_block_busy AS y
+    FROM wb_busy AS y
     CROSS JOIN wb_bounds AS b
-    WHERE y.to_ts > b.start_ts AND y.from_ts < b.end_ts
+    WHERE y.resource = 'device'
+      AND y.to_ts > b.start_ts
+      AND y.from_ts < b.end_ts
     GROUP BY y.device
   ),
   summed AS (
@@ -149,7 +151,7 @@ LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
 LEFT JOIN busy AS y ON y.device = s.device
 LEFT JOIN (
   SELECT y.device, max(y.silent_ns) AS silent_ns
-  FROM wb_block_busy AS y
+  FROM wb_busy AS y
   GROUP BY y.device
 ) AS e ON e.device = s.device
 ORDER BY s.device, s.op;

@@ -33,45 +33,6 @@
 --   other writers, deleted files, direct I/O and so on can make a difference
 -- @column   why TEXT what the verdict rests on
 -- @source   wb_rule has the tolerances; docs/check.md
-SELECT
-  c.source, c.what, c.unit, c.trace_value, c.other_value, c.residual_ratio,
-  c.verdict, c.is_binding, c.why
-FROM (
-  SELECT k.* FROM _check AS k
-  UNION ALL
-  SELECT
-    -1,
-    'counts of the kernel',
-    i.what,
-    'events',
-    i.rows_count, i.events_count, NULL,
-    'differs',
-    1,
-    'no machine can have that: a kernel bug'
-  FROM wb_impossible AS i
-) AS c
-ORDER BY c.place, c.what;
-
--- @view     _check
--- @summary  What the trace says beside what another source says of the same,
---   and whether they agree.
--- @grain    comparison; order place
--- @key      place
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
---   writeback:bdi_dirty_ratelimit
--- @column   place INTEGER order in the table
--- @column   source TEXT what the trace is compared with
--- @column   what TEXT what is compared
--- @column   unit TEXT of both values
--- @column   trace_value INTEGER of the trace; NULL = not recorded
--- @column   other_value INTEGER of the source; NULL = not recorded
--- @column   residual_ratio REAL as in check
--- @column   verdict TEXT agrees, differs or not recorded
--- @column   is_binding INTEGER as in check
--- @column   why TEXT what the verdict rests on
--- @source   wb_rule has the tolerances
--- @materialize
-CREATE VIEW _check AS
 WITH
   compared AS (
     SELECT
@@ -145,6 +106,33 @@ WITH
       t.trace_value, t.other_value, 1, 0, NULL, NULL, t.differs_why, NULL, NULL,
       t.about, NULL, NULL
     FROM _check_trace AS t
+    UNION ALL
+    SELECT
+      19,
+      'kernel',
+      'control law',
+      'events',
+      nullif(w.replayed_count, 0),
+      CASE WHEN w.replayed_count > 0 THEN w.agreed_count END,
+      1, 0, NULL, NULL,
+      CASE
+        WHEN w.replayed_count - w.agreed_count > v.law_ratio * w.replayed_count
+          THEN w.why
+      END,
+      NULL, NULL, w.why, NULL,
+      CASE w.replayed_count WHEN 0 THEN w.why END
+    FROM _check_law AS w
+    CROSS JOIN wb_rule AS v
+    UNION ALL
+    SELECT
+      -1,
+      'counts of the kernel',
+      i.what,
+      'events',
+      i.rows_count, i.events_count, 1, 0, NULL, NULL,
+      'no machine can have that: a kernel bug',
+      NULL, NULL, NULL, NULL, NULL
+    FROM wb_impossible AS i
   ),
   judged AS (
     SELECT
@@ -169,9 +157,12 @@ WITH
     CROSS JOIN wb_rule AS v
   )
 SELECT
-  j.place, j.source, j.what, j.unit, j.trace_value, j.other_value,
+  j.source, j.what, j.unit, j.trace_value, j.other_value,
   CASE
+    WHEN j.source = 'counts of the kernel' THEN NULL
     WHEN j.trace_value = j.other_value THEN 0.0
+    WHEN j.what = 'control law'
+      THEN 1.0 * (j.trace_value - j.other_value) / j.trace_value
     ELSE 1.0 * (j.other_value - j.trace_value) / nullif(j.other_value, 0)
   END AS residual_ratio,
   CASE
@@ -182,46 +173,15 @@ SELECT
   j.is_binding,
   coalesce(j.unknown_why, j.fault, j.small_why, j.about) AS why
 FROM judged AS j
-UNION ALL
-SELECT
-  19,
-  'kernel',
-  'control law',
-  'events',
-  nullif(w.replayed_count, 0),
-  CASE WHEN w.replayed_count > 0 THEN w.agreed_count END,
-  1.0 * (w.replayed_count - w.agreed_count) / nullif(w.replayed_count, 0),
-  CASE
-    WHEN w.replayed_count = 0 THEN 'not recorded'
-    WHEN w.replayed_count - w.agreed_count > v.law_ratio * w.replayed_count
-      THEN 'differs'
-    ELSE 'agrees'
-  END,
-  1,
-  CASE
-    WHEN w.events_count = 0 THEN 'no balance_dirty_pages in the trace'
-    WHEN w.replayed_count = 0 THEN w.missing_why
-    ELSE w.agreed_count || ' of ' || w.replayed_count
-      || ' rates are those of the law'
-      || coalesce('; others: ' || w.broken_why, '')
-      || CASE WHEN w.replayed_count < w.events_count
-        THEN '; ' || (w.events_count - w.replayed_count) || ' not replayed: '
-          || w.missing_why
-        ELSE ''
-      END
-  END
-FROM _check_law AS w
-CROSS JOIN wb_rule AS v;
+ORDER BY j.place, j.what;
 
 -- @view     _check_law
 -- @summary  How many balance_dirty_pages events have the rate of the law.
 -- @grain    one row
--- @column   events_count INTEGER events
 -- @column   replayed_count INTEGER of them replayed
 -- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
--- @column   broken_why TEXT what explains most of those without; NULL = none
--- @column   missing_why TEXT why most of those not replayed are not; NULL =
---   none
+-- @column   why TEXT so in words, with what explains most of those without, and
+--   why most of those not replayed are not
 CREATE VIEW _check_law AS
 WITH
   reason AS MATERIALIZED (
@@ -234,18 +194,37 @@ WITH
     FROM wb_law AS w
     WHERE w.why IS NOT NULL
     GROUP BY w.is_replayed, w.why
+  ),
+  counted AS (
+    SELECT
+      c.events_count,
+      c.events_count
+        - coalesce(sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0)
+        AS replayed_count,
+      c.events_count - coalesce(sum(r.events_count), 0) AS agreed_count,
+      max(CASE WHEN r.is_replayed = 1 AND r.place = 1 THEN r.why END)
+        AS broken_why,
+      max(CASE WHEN r.is_replayed = 0 AND r.place = 1 THEN r.why END)
+        AS missing_why
+    FROM (SELECT count(*) AS events_count FROM raw_balance_dirty_pages) AS c
+    LEFT JOIN reason AS r ON 1 = 1
+    GROUP BY c.events_count
   )
 SELECT
-  c.events_count,
-  c.events_count
-    - coalesce(sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0)
-    AS replayed_count,
-  c.events_count - coalesce(sum(r.events_count), 0) AS agreed_count,
-  max(CASE WHEN r.is_replayed = 1 AND r.place = 1 THEN r.why END) AS broken_why,
-  max(CASE WHEN r.is_replayed = 0 AND r.place = 1 THEN r.why END) AS missing_why
-FROM (SELECT count(*) AS events_count FROM raw_balance_dirty_pages) AS c
-LEFT JOIN reason AS r ON 1 = 1
-GROUP BY c.events_count;
+  c.replayed_count, c.agreed_count,
+  CASE
+    WHEN c.events_count = 0 THEN 'no balance_dirty_pages in the trace'
+    WHEN c.replayed_count = 0 THEN c.missing_why
+    ELSE c.agreed_count || ' of ' || c.replayed_count
+      || ' rates are those of the law'
+      || coalesce('; others: ' || c.broken_why, '')
+      || CASE WHEN c.replayed_count < c.events_count
+        THEN '; ' || (c.events_count - c.replayed_count) || ' not replayed: '
+          || c.missing_why
+        ELSE ''
+      END
+  END AS why
+FROM counted AS c;
 
 -- @view     _check_recorded
 -- @summary  Events that were recorded and read whole: none where only a part of
@@ -298,7 +277,7 @@ JOIN raw_global_dirty_state AS l
 -- @column   trace_value INTEGER of the trace
 -- @column   other_value INTEGER of the files
 -- @column   slack INTEGER that much is no difference
--- @column   is_binding INTEGER as in _check
+-- @column   is_binding INTEGER as in check
 -- @column   is_outside INTEGER 1: the trace's values are not between those of
 --   the files
 -- @column   is_within INTEGER 1: the files were made of samples of the trace
@@ -308,35 +287,25 @@ JOIN raw_global_dirty_state AS l
 --   block/blk-core.c submit_bio()
 CREATE VIEW _check_counter AS
 WITH
-  asked(place, source, what, unit, event, events, is_binding) AS (
+  asked(place, source, what, unit, event, is_binding) AS (
     VALUES
-      (1, 'vmstat', 'nr_dirtied', 'pages',
-        'global_dirty_state', 'writeback:global_dirty_state', 1),
-      (2, 'vmstat', 'nr_written', 'pages',
-        'global_dirty_state', 'writeback:global_dirty_state', 1),
-      (3, 'vmstat', 'pgpgout', 'bytes',
-        'block_rq_complete', 'block:block_rq_complete', 0),
+      (1, 'vmstat', 'nr_dirtied', 'pages', 'writeback:global_dirty_state', 1),
+      (2, 'vmstat', 'nr_written', 'pages', 'writeback:global_dirty_state', 1),
+      (3, 'vmstat', 'pgpgout', 'bytes', 'block:block_rq_complete', 0),
       (4, 'block stat', 'write_sectors', 'bytes',
-        'block_rq_complete', 'block:block_rq_complete', 0),
-      (5, 'vmstat', 'nr_vmscan_write', 'pages',
-        'mm_vmscan_write_folio', 'vmscan:mm_vmscan_*write*', 1),
-      (6, 'vmstat', 'swap and files', 'pages',
-        'mm_vmscan_write_folio', 'vmscan:mm_vmscan_*write*', 1),
+        'block:block_rq_complete', 0),
+      (5, 'vmstat', 'nr_vmscan_write', 'pages', 'vmscan:mm_vmscan_*write*', 1),
+      (6, 'vmstat', 'swap and files', 'pages', 'vmscan:mm_vmscan_*write*', 1),
       (7, 'vmstat', 'pgscan_kswapd', 'pages',
-        'mm_vmscan_lru_shrink_inactive',
         'vmscan:mm_vmscan_lru_shrink_inactive', 1),
       (8, 'vmstat', 'pgsteal_kswapd', 'pages',
-        'mm_vmscan_lru_shrink_inactive',
         'vmscan:mm_vmscan_lru_shrink_inactive', 1),
       -- Kernels count node, memory cgroup and proactive reclaim here or not.
       (9, 'vmstat', 'pgscan_direct', 'pages',
-        'mm_vmscan_lru_shrink_inactive',
         'vmscan:mm_vmscan_lru_shrink_inactive', 0),
       (10, 'vmstat', 'pgsteal_direct', 'pages',
-        'mm_vmscan_lru_shrink_inactive',
         'vmscan:mm_vmscan_lru_shrink_inactive', 0),
       (11, 'vmstat', 'allocstall', 'calls',
-        'mm_vmscan_direct_reclaim_begin',
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
   known AS (
@@ -364,29 +333,24 @@ WITH
             )
         ELSE r.few_calls_count
       END AS slack,
-      CASE
-        WHEN l.is_within = 0
-          AND (
-            s.first_value < v.before_value - l.pages
-            OR s.last_value > v.after_value + l.pages
-          )
-          THEN 1
-        ELSE 0
-      END AS is_outside,
+      l.is_within = 0
+        AND (
+          s.first_value < v.before_value - l.pages
+          OR s.last_value > v.after_value + l.pages
+        ) AS is_outside,
       l.is_within,
       s.what IS NOT NULL AS is_state,
       EXISTS (
-        SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
+        SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.event
       ) AS is_recorded,
       r.enclosed_ratio,
       a.what = 'nr_vmscan_write' AND w.basis = 'pfn' AND w.is_complete
         AS is_folios,
-      a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
+      a.what GLOB 'pgs*' AND u.version BETWEEN 6001 AND 6006 AS is_silent
     FROM asked AS a
     CROSS JOIN known AS l
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
-    CROSS JOIN wb_trace AS k
     CROSS JOIN reclaim_run AS w
     LEFT JOIN _check_value AS t ON t.what = a.what
     LEFT JOIN _check_state AS s ON s.what = a.what
@@ -397,7 +361,11 @@ SELECT
   CASE WHEN j.is_recorded = 1 THEN j.told_value END AS trace_value,
   j.other_value, j.slack, j.is_binding, j.is_outside, j.is_within, j.is_state,
   CASE
-    WHEN j.is_recorded = 0 THEN 'the trace has not all of ' || j.event
+    WHEN j.is_recorded = 0
+      THEN 'the trace has not all of '
+        || substr(
+          replace(j.event, '*write*', 'write_folio'), instr(j.event, ':') + 1
+        )
     WHEN j.told_value IS NULL THEN 'the trace does not tell it'
     WHEN j.other_value IS NULL AND j.source = 'vmstat'
       THEN 'no vmstat.before and vmstat.after with this counter'
@@ -427,18 +395,17 @@ FROM joined AS j;
 --   __folio_end_writeback()
 CREATE VIEW _check_bytes AS
 WITH
-  gained AS (
-    SELECT s.what, (s.last_value - s.first_value) * u.page_bytes AS bytes
-    FROM _check_state AS s
-    CROSS JOIN wb_units AS u
-    WHERE 'writeback:global_dirty_state'
-      IN (SELECT r.event FROM _check_recorded AS r)
-  ),
   state AS (
     SELECT
       max(CASE g.what WHEN 'nr_dirtied' THEN g.bytes END) AS dirtied,
       max(CASE g.what WHEN 'nr_written' THEN g.bytes END) AS written
-    FROM gained AS g
+    FROM (
+      SELECT s.what, (s.last_value - s.first_value) * u.page_bytes AS bytes
+      FROM _check_state AS s
+      CROSS JOIN wb_units AS u
+      WHERE 'writeback:global_dirty_state'
+        IN (SELECT r.event FROM _check_recorded AS r)
+    ) AS g
   ),
   fio_job AS (
     SELECT
@@ -479,6 +446,7 @@ WITH
         WHEN f.bytes IS NULL THEN 'no fio.json with bytes written'
         WHEN f.is_direct = 1 THEN 'direct I/O dirties no pages'
       END AS unknown_why,
+      NULL AS event,
       'other writers, or fio wrote pages anew that were dirty' AS differs_why,
       'each page that fio writes is dirtied once' AS about
     FROM fio_job AS f
@@ -488,7 +456,7 @@ WITH
       13, 'ls-files', 'dirtied bytes', s.dirtied,
       (SELECT sum(f.bytes) FROM raw_listed_file AS f), 0,
       CASE WHEN NOT EXISTS (SELECT 1 FROM raw_listed_file) THEN 'no ls-files'
-      END,
+      END, NULL,
       'files of before the run, deleted or written twice, or other writers',
       'each page of a new file is dirtied once'
     FROM state AS s
@@ -496,11 +464,7 @@ WITH
     SELECT
       14, 'system calls', 'dirtied bytes', s.dirtied,
       (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
-      CASE
-        WHEN 'syscalls:sys_exit_write'
-          NOT IN (SELECT r.event FROM _check_recorded AS r)
-          THEN 'the trace has not all of sys_exit_write'
-      END,
+      NULL, 'syscalls:sys_exit_write',
       'calls write to pipes, to memory and directly, too;'
         || ' mmap and io_uring need none',
       'what write() returns becomes dirty pages'
@@ -513,11 +477,7 @@ WITH
         FROM raw_block_rq_complete AS c
         WHERE c.op = 'write'
       ) * u.sector_bytes, 1,
-      CASE
-        WHEN 'block:block_rq_complete'
-          NOT IN (SELECT r.event FROM _check_recorded AS r)
-          THEN 'the trace has not all of block_rq_complete'
-      END,
+      NULL, 'block:block_rq_complete',
       CASE WHEN EXISTS (SELECT 1 FROM write_errors)
         THEN 'writes failed, and the counters count them as written'
         ELSE 'counters told for a part of the time, journals, direct I/O, RAID,'
@@ -531,6 +491,9 @@ SELECT
   s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
   CASE
     WHEN s.unknown_why IS NOT NULL THEN s.unknown_why
+    WHEN s.event NOT IN (SELECT r.event FROM _check_recorded AS r)
+      THEN 'the trace has not all of '
+        || substr(s.event, instr(s.event, ':') + 1)
     WHEN s.trace_value IS NULL
       THEN 'the trace has not all of global_dirty_state'
     WHEN s.other_value IS NULL THEN 'none of them wrote'
@@ -800,7 +763,7 @@ WITH
           END
       )
     FROM reclaim_efficiency AS r
-    CROSS JOIN wb_trace AS o
+    CROSS JOIN wb_units AS o
     CROSS JOIN (
       SELECT 'pgscan' AS kind
       UNION ALL
@@ -814,21 +777,19 @@ WITH
     SELECT 'allocstall', count(*), NULL FROM raw_mm_vmscan_direct_reclaim_begin
     UNION ALL
     SELECT
-      v.name, NULL,
-      CASE v.name WHEN 'pgpgout' THEN v.gained_count * u.kib_bytes
-        ELSE v.gained_count
-      END
+      CASE WHEN v.name GLOB 'allocstall*' THEN 'allocstall' ELSE v.name END,
+      NULL,
+      sum(v.gained_count * CASE v.name WHEN 'pgpgout' THEN u.kib_bytes ELSE 1
+        END)
     FROM wb_vmstat AS v
     CROSS JOIN wb_units AS u
     WHERE v.name IN ('nr_dirtied', 'nr_written', 'nr_vmscan_write', 'pgpgout')
+      OR v.name GLOB 'allocstall*'
+    GROUP BY 1
     UNION ALL
     SELECT 'swap and files', NULL, v.gained_count
     FROM wb_vmstat AS v
     WHERE v.name = 'nr_vmscan_write'
-    UNION ALL
-    SELECT 'allocstall', NULL, sum(v.gained_count)
-    FROM wb_vmstat AS v
-    WHERE v.name GLOB 'allocstall*'
   )
 SELECT v.what, max(v.told) AS told_value, max(v.counted) AS counted_value
 FROM value AS v

@@ -64,7 +64,7 @@ FROM wb_disk_rate AS d
 CROSS JOIN wb_params AS p
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS o
-CROSS JOIN wb_dirty_extent AS e
+CROSS JOIN dirty_limits AS e
 LEFT JOIN believed AS b ON b.bdi = d.bdi
 WHERE p.bdi IS NULL OR d.bdi = p.bdi
 ORDER BY d.bdi;

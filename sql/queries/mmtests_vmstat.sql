@@ -44,7 +44,7 @@ WITH
         ELSE 'nr_vmscan_write - pswpout + zswpwb - zswpout - swpout_zero'
       END AS counter
     FROM reclaim_run AS d
-    CROSS JOIN wb_trace AS k
+    CROSS JOIN wb_units AS k
   ),
   span AS (
     SELECT 1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds
@@ -323,7 +323,7 @@ WITH
       END AS counted_as,
       e.*
     FROM reclaim_efficiency AS e
-    CROSS JOIN wb_trace AS k
+    CROSS JOIN wb_units AS k
   )
 SELECT
   max(CASE r.reclaimer WHEN 'kswapd' THEN r.vmstat_scanned_count END)

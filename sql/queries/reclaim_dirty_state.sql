@@ -75,7 +75,7 @@ WITH
       min(w.ts) AS ts,
       w.invocation, w.tid, w.comm, w.reclaimer, w.node, w.zone, w.kind,
       count(*) AS events_count
-    FROM reclaim_write AS w
+    FROM reclaim_writeback AS w
     WHERE w.basis = 'pfn'
     GROUP BY w.tid, w.comm, w.invocation, w.reclaimer, w.node, w.zone, w.kind
   ),
@@ -121,6 +121,7 @@ WITH
       sum(CASE p.outcome WHEN 'declined' THEN p.pages_count ELSE 0 END)
         AS declined_pages_count
     FROM reclaim_writeback AS p
+    WHERE p.basis = 'reclaim_writeback'
     GROUP BY p.tid, p.comm, p.invocation, p.reclaimer, p.node, p.zone, p.kind
   ),
   state AS (

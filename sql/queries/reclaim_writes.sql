@@ -43,9 +43,9 @@ WITH
       r.node, r.zone, r.kind, r.reclaimer, r.basis,
       count(*) AS events_count,
       sum(r.pages_count) AS told_pages_count
-    FROM reclaim_write AS r
+    FROM reclaim_writeback AS r
     CROSS JOIN wb_bounds AS b
-    WHERE in_time!(r.ts, b)
+    WHERE in_time!(r.ts, b) AND r.outcome = 'submitted'
     GROUP BY r.node, r.zone, r.kind, r.reclaimer, r.basis
   ),
   summed AS (

@@ -64,7 +64,7 @@ WITH
       s.seq, s.ts,
       0 AS is_on,
       left_state!(s, k) AS left_state
-    FROM wb_trace AS k
+    FROM wb_units AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT w.tid FROM writer AS w)
     UNION ALL

@@ -31,7 +31,7 @@ WITH
     WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
     UNION ALL
     SELECT 9, 'duration_ns', b.run_ns
-    FROM wb_trace AS b
+    FROM wb_units AS b
     WHERE NOT EXISTS (
       SELECT 1
       FROM raw_meta AS m

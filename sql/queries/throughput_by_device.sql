@@ -57,7 +57,7 @@ WITH
         min(y.to_ts, w.window_end_ns, b.end_ts)
           - max(y.from_ts, w.window_start_ns)
       ) AS busy_ns
-    FROM wb_block_busy AS y
+    FROM wb_busy AS y
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     CROSS JOIN wb_window AS w
@@ -65,7 +65,11 @@ WITH
         / p.window_ns
       AND w.window_index <= (min(y.to_ts, b.end_ts) - 1 - b.start_ts)
         / p.window_ns
-    WHERE y.to_ts > b.start_ts
+    WHERE y.resource = 'device'
+      AND y.device NOT IN (SELECT k.bdi FROM wb_stack AS k)
+      -- Else of requests that were queued, too.
+      AND EXISTS (SELECT 1 FROM raw_block_rq_issue)
+      AND y.to_ts > b.start_ts
       AND y.from_ts < b.end_ts
       AND (
         p.bdi IS NULL

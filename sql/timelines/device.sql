@@ -150,17 +150,6 @@ LEFT JOIN wb_device AS d ON d.bdi = r.bdi;
 -- @cost     120
 CREATE VIEW tl_block AS
 WITH
-  listed AS (
-    SELECT
-      r.source_id AS seq,
-      group_concat(r.flow, ' ') OVER (
-        PARTITION BY r.source_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
-      ) AS flows,
-      row_number() OVER (PARTITION BY r.source_id ORDER BY r.flow DESC) AS place
-    FROM wb_release AS r
-    WHERE r.source = 'request'
-  ),
-  arrow AS (SELECT l.seq, l.flows FROM listed AS l WHERE l.place = 1),
   request AS (
     SELECT
       q.ts, q.issue_ts, q.end_ts,
@@ -178,7 +167,7 @@ WITH
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_device AS d ON d.bdi = q.device
-    LEFT JOIN arrow AS a ON a.seq = q.seq
+    LEFT JOIN _arrow AS a ON a.source = 'request' AND a.source_id = q.seq
     LEFT JOIN wb_task AS t ON task_of!(t, q)
   )
 SELECT
@@ -329,24 +318,6 @@ FROM change AS c;
 -- @column   arg_bdi TEXT device of the journal
 -- @column   arg_waits_count INTEGER waits that ended with it
 CREATE VIEW tl_commit AS
-WITH
-  listed AS (
-    SELECT
-      r.source_id AS from_ts,
-      group_concat(r.flow, ' ') OVER (
-        PARTITION BY r.source_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
-      ) AS flows,
-      row_number() OVER (PARTITION BY r.source_id ORDER BY r.flow DESC)
-        AS place,
-      count(*) OVER (PARTITION BY r.source_id) AS waits_count
-    FROM wb_release AS r
-    WHERE r.source = 'commit'
-  ),
-  arrow AS (
-    SELECT l.from_ts, l.flows, l.waits_count
-    FROM listed AS l
-    WHERE l.place = 1
-  )
 SELECT
   b.from_ts AS ts,
   b.to_ts - b.from_ts AS dur,
@@ -374,7 +345,7 @@ SELECT
   a.waits_count AS arg_waits_count
 FROM wb_busy AS b
 LEFT JOIN wb_device AS d ON d.bdi = b.device
-LEFT JOIN arrow AS a ON a.from_ts = b.from_ts
+LEFT JOIN _arrow AS a ON a.source = 'commit' AND a.source_id = b.from_ts
 WHERE b.resource = 'journal'
   -- Else the stretches are told from requests.
   AND EXISTS (SELECT 1 FROM raw_jbd2_start_commit);
@@ -409,17 +380,6 @@ WHERE b.resource = 'journal'
 -- @column   arg_cut TEXT end: not done when the trace ended
 CREATE VIEW tl_flusher AS
 WITH
-  listed AS (
-    SELECT
-      r.source_id AS work_seq,
-      group_concat(r.flow, ' ') OVER (
-        PARTITION BY r.source_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
-      ) AS flows,
-      row_number() OVER (PARTITION BY r.source_id ORDER BY r.flow DESC) AS place
-    FROM wb_release AS r
-    WHERE r.source = 'work'
-  ),
-  arrow AS (SELECT l.work_seq, l.flows FROM listed AS l WHERE l.place = 1),
   item AS (
     SELECT
       w.*,
@@ -466,7 +426,7 @@ SELECT
   CASE WHEN i.finished_ts IS NULL THEN 'end' END AS arg_cut
 FROM item AS i
 CROSS JOIN wb_bounds AS b
-LEFT JOIN arrow AS a ON a.work_seq = i.seq
+LEFT JOIN _arrow AS a ON a.source = 'work' AND a.source_id = i.seq
 WHERE i.started_ts IS NOT NULL
 UNION ALL
 SELECT
@@ -481,3 +441,28 @@ SELECT
 FROM item AS i
 CROSS JOIN wb_bounds AS b
 WHERE i.queued_ts IS NOT NULL;
+
+-- @view     _arrow
+-- @summary  The arrows from what ended waits to these.
+-- @grain    what ended waits; order source, source_id
+-- @column   flows TEXT numbers of the arrows
+-- @column   waits_count INTEGER waits that ended with it
+-- @materialize
+CREATE VIEW _arrow AS
+WITH
+  listed AS (
+    SELECT
+      r.source, r.source_id,
+      group_concat(r.flow, ' ') OVER (
+        PARTITION BY r.source, r.source_id ORDER BY r.flow
+        ROWS UNBOUNDED PRECEDING
+      ) AS flows,
+      row_number() OVER (
+        PARTITION BY r.source, r.source_id ORDER BY r.flow DESC
+      ) AS place,
+      count(*) OVER (PARTITION BY r.source, r.source_id) AS waits_count
+    FROM wb_release AS r
+  )
+SELECT l.source, l.source_id, l.flows, l.waits_count
+FROM listed AS l
+WHERE l.place = 1;

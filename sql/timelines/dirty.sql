@@ -231,10 +231,10 @@ CROSS JOIN curve AS c;
 CREATE VIEW tl_pool AS
 WITH
   holder AS (
-    SELECT DISTINCT p.bdi, p.cgroup_ino FROM wb_pool_window AS p
+    SELECT DISTINCT p.bdi, p.cgroup_ino FROM pool AS p
   ),
   first_told AS (
-    SELECT min(p.window_index) AS window_index FROM wb_pool_window AS p
+    SELECT min(p.window_start_ns) AS window_start_ns FROM pool AS p
   )
 SELECT
   w.window_start_ns AS ts,
@@ -257,11 +257,11 @@ SELECT
   coalesce(p.held_bytes, 0) AS value,
   'bytes' AS unit
 FROM first_told AS t
-JOIN wb_window AS w ON w.window_index >= t.window_index
+JOIN wb_window AS w ON w.window_start_ns >= t.window_start_ns
 CROSS JOIN holder AS h
 LEFT JOIN wb_device AS d ON d.bdi = h.bdi
-LEFT JOIN wb_pool_window AS p
-  ON p.window_index = w.window_index
+LEFT JOIN pool AS p
+  ON p.window_start_ns = w.window_start_ns
   AND p.bdi IS h.bdi
   AND p.cgroup_ino IS h.cgroup_ino;
 
@@ -281,7 +281,7 @@ CREATE VIEW tl_pool_share AS
 WITH
   ranked AS (
     SELECT
-      p.window_index,
+      p.window_start_ns,
       CASE
         WHEN p.bdi IS NULL THEN 'unknown'
         ELSE coalesce(d.device, p.bdi)
@@ -291,27 +291,27 @@ WITH
           END
       END AS holder,
       p.held_bytes,
-      sum(p.held_bytes) OVER (PARTITION BY p.window_index) AS all_bytes,
+      sum(p.held_bytes) OVER (PARTITION BY p.window_start_ns) AS all_bytes,
       row_number() OVER (
-        PARTITION BY p.window_index ORDER BY p.held_bytes DESC, p.bdi,
+        PARTITION BY p.window_start_ns ORDER BY p.held_bytes DESC, p.bdi,
           p.cgroup_ino
       ) AS place
-    FROM wb_pool_window AS p
+    FROM pool AS p
     LEFT JOIN wb_device AS d ON d.bdi = p.bdi
   ),
   told AS (
     SELECT
-      r.window_index, r.all_bytes,
+      r.window_start_ns, r.all_bytes,
       group_concat(
         r.holder || ' '
           || CAST(round(100.0 * r.held_bytes / r.all_bytes) AS INTEGER)
           || ' %',
         ', '
       ) OVER (
-        PARTITION BY r.window_index ORDER BY r.place ROWS UNBOUNDED PRECEDING
+        PARTITION BY r.window_start_ns ORDER BY r.place ROWS UNBOUNDED PRECEDING
       ) AS shares,
       row_number() OVER (
-        PARTITION BY r.window_index ORDER BY r.place DESC
+        PARTITION BY r.window_start_ns ORDER BY r.place DESC
       ) AS last_place
     FROM ranked AS r
     WHERE r.place <= 3 AND r.held_bytes > 0 AND r.all_bytes > 0
@@ -326,7 +326,7 @@ SELECT
   mib!(t.all_bytes) || ' dirty, held by ' || t.shares AS arg_why,
   CAST(t.all_bytes AS INTEGER) AS arg_held_bytes
 FROM told AS t
-JOIN wb_window AS w ON w.window_index = t.window_index
+JOIN wb_window AS w ON w.window_start_ns = t.window_start_ns
 CROSS JOIN wb_bounds AS b
 WHERE t.last_place = 1;
 

@@ -25,10 +25,13 @@ WITH
       r.zone
         || coalesce(CASE WHEN n.nodes_count > 1 THEN ':' || r.node END, '')
         || ' ' || r.reclaimer || ' ' || r.kind AS who
-    FROM reclaim_write AS r
+    FROM reclaim_writeback AS r
     CROSS JOIN (
-      SELECT count(DISTINCT w.node) AS nodes_count FROM reclaim_write AS w
+      SELECT count(DISTINCT w.node) AS nodes_count
+      FROM reclaim_writeback AS w
+      WHERE w.outcome = 'submitted'
     ) AS n
+    WHERE r.outcome = 'submitted'
   ),
   summed AS (
     SELECT

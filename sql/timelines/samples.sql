@@ -161,15 +161,23 @@ WITH
   ),
   told AS (
     SELECT
-      s.ts, s.dur_ns, s.bdi, s.cgroup_ino, s.dirty_bytes, s.writeback_bytes,
-      s.wb_thresh_bytes, s.dirtied_bytes_per_s, s.written_bytes_per_s,
+      s.ts, s.dur_ns,
+      s.device AS bdi,
+      s.cgroup_ino, s.dirty_bytes, s.writeback_bytes, s.wb_thresh_bytes,
+      1.0 * s.dirtied_bytes * u.second_ns / nullif(s.dur_ns, 0)
+        AS dirtied_bytes_per_s,
+      1.0 * s.written_bytes * u.second_ns / nullif(s.dur_ns, 0)
+        AS written_bytes_per_s,
       s.write_bw_bytes_per_s
-    FROM wb_bdi_sample AS s
+    FROM wb_usage AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.source = 'bdi'
     UNION ALL
     -- Behind the last sample nothing is known.
-    SELECT max(s.ts) + 1, 0, s.bdi, s.cgroup_ino, 0, 0, 0, 0, 0, 0
-    FROM wb_bdi_sample AS s
-    GROUP BY s.bdi, s.cgroup_ino
+    SELECT max(s.ts) + 1, 0, s.device, s.cgroup_ino, 0, 0, 0, 0, 0, 0
+    FROM wb_usage AS s
+    WHERE s.source = 'bdi'
+    GROUP BY s.device, s.cgroup_ino
   )
 SELECT
   s.ts - CASE WHEN c.place IN (3, 4) THEN s.dur_ns ELSE 0 END AS ts,

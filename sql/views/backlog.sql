@@ -155,7 +155,7 @@ WITH
         AS request_bytes
     FROM sized AS d
     CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
     CROSS JOIN wb_units AS u
   ),
   useful AS (
@@ -412,7 +412,7 @@ WITH
         END
       ) OVER () AS is_main
     FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN dirty_limits AS m
     CROSS JOIN wb_rule AS v
     LEFT JOIN looped AS l ON l.disk = d.bdi
   )
@@ -434,10 +434,12 @@ SELECT
         ),
         coalesce(
           (
-            SELECT max(s.wb_dirty_bytes)
-            FROM wb_bdi_sample AS s
+            SELECT max(s.dirty_bytes + s.writeback_bytes)
+            FROM wb_usage AS s
             CROSS JOIN wb_params AS p
-            WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
+            WHERE s.source = 'bdi'
+              AND s.device = d.bdi
+              AND s.cgroup_ino IS NULL
               AND in_range!(s.ts, p)
           ),
           0

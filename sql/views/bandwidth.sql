@@ -573,13 +573,14 @@ JOIN sampled AS s ON s.device = k.disk
 GROUP BY k.bdi
 UNION ALL
 SELECT
-  s.bdi, 6,
-  max(s.written_bytes_per_s),
+  s.device, 6,
+  max(1.0 * s.written_bytes * u.second_ns / nullif(s.dur_ns, 0)),
   1.0 * sum(s.written_bytes),
   NULL, NULL, NULL
-FROM wb_bdi_sample AS s
-WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
-GROUP BY s.bdi;
+FROM wb_usage AS s
+CROSS JOIN wb_units AS u
+WHERE s.source = 'bdi' AND s.cgroup_ino IS NULL AND s.written_bytes > 0
+GROUP BY s.device;
 
 -- @view     _disk_fewer
 -- @summary  What disks wrote of pages, where they got far fewer bytes than were
@@ -622,14 +623,14 @@ WITH
   ),
   paged AS (
     SELECT
-      s.bdi,
+      s.device AS bdi,
       1 AS grade,
       sum(s.written_bytes) AS bytes,
       sum(s.dur_ns) AS busy_ns
-    FROM wb_bdi_sample AS s
-    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
-      AND s.bdi IN (SELECT h.bdi FROM shrunk AS h)
-    GROUP BY s.bdi
+    FROM wb_usage AS s
+    WHERE s.source = 'bdi' AND s.cgroup_ino IS NULL AND s.written_bytes > 0
+      AND s.device IN (SELECT h.bdi FROM shrunk AS h)
+    GROUP BY s.device
     UNION ALL
     SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
     FROM shrunk AS h

@@ -162,92 +162,6 @@ SELECT
 FROM victim AS v
 WHERE v.unknown_ns IS NOT NULL;
 
--- @view     wb_pool_window
--- @shared
--- @summary  Whose dirty pages filled the machine's pool in each window.
--- @grain    window, holder; order window_index, bdi, cgroup_ino
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state
--- @column   bdi TEXT whose pages; NULL = unknown
--- @column   cgroup_ino INTEGER of that wb; NULL = unknown
--- @column   held_bytes REAL mean of what it held; NULL = nothing tells the pool
--- @column   share_ratio REAL of the pool; those of a window add up to 1
--- @column   pool_bytes INTEGER mean of the machine's dirty pages
--- @materialize
--- @cost     64
-CREATE VIEW wb_pool_window AS
-WITH
-  placed AS (
-    SELECT
-      -- Without a type no index would find it.
-      CAST((p.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
-      p.wb_id,
-      avg(p.wb_dirty_bytes) AS held_bytes,
-      max(p.sample_id) AS last_sample_id
-    FROM _pool_sample AS p
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS q
-    WHERE in_time!(p.ts, b)
-    GROUP BY 1, p.wb_id
-  ),
-  -- A window without a sample goes by the last one, if that is not too old.
-  cell AS (
-    SELECT
-      w.window_index, w.window_start_ns, k.wb_id, d.held_bytes,
-      max(d.last_sample_id) OVER (
-        PARTITION BY k.wb_id ORDER BY w.window_index ROWS UNBOUNDED PRECEDING
-      ) AS last_sample_id
-    FROM wb_window AS w
-    CROSS JOIN _pool_wb AS k
-    LEFT JOIN placed AS d
-      ON d.window_index = w.window_index AND d.wb_id = k.wb_id
-  ),
-  held AS (
-    SELECT
-      c.window_index, c.wb_id,
-      coalesce(
-        c.held_bytes,
-        CASE WHEN c.window_start_ns - p.ts <= v.stale_ns
-          THEN p.wb_dirty_bytes
-        END
-      ) AS held_bytes
-    FROM cell AS c
-    CROSS JOIN wb_rule AS v
-    JOIN _pool_sample AS p ON p.sample_id = c.last_sample_id
-  ),
-  known AS (
-    SELECT h.window_index, sum(h.held_bytes) AS held_bytes
-    FROM held AS h
-    GROUP BY h.window_index
-  ),
-  pool AS (
-    SELECT
-      d.window_index, d.window_start_ns,
-      d.dirty_bytes AS pool_bytes,
-      max(1.0, 1.0 * k.held_bytes / nullif(d.dirty_bytes, 0)) AS too_much,
-      k.held_bytes
-    FROM wb_dirty_window AS d
-    LEFT JOIN known AS k ON k.window_index = d.window_index
-    WHERE d.dirty_bytes > 0
-  )
-SELECT
-  p.window_index, p.window_start_ns, w.bdi, w.cgroup_ino,
-  h.held_bytes / p.too_much AS held_bytes,
-  h.held_bytes / p.too_much / p.pool_bytes AS share_ratio,
-  p.pool_bytes
-FROM pool AS p
-JOIN held AS h ON h.window_index = p.window_index
-JOIN _pool_wb AS w ON w.wb_id = h.wb_id
-WHERE h.held_bytes > 0
-UNION ALL
-SELECT
-  p.window_index, p.window_start_ns, NULL, NULL,
-  1.0 * (p.pool_bytes - coalesce(p.held_bytes, 0)),
-  1 - 1.0 * coalesce(p.held_bytes, 0) / p.pool_bytes,
-  p.pool_bytes
-FROM pool AS p
-WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
-
 -- @view     _pool_holder
 -- @summary  Which wb, other than the task's own, held most of the pool that
 --   each throttled task waited for.
@@ -513,32 +427,18 @@ WITH
     ) AS t
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     UNION
-    SELECT s.bdi, coalesce(s.cgroup_ino, 1)
-    FROM wb_bdi_sample AS s
-    WHERE s.wb_dirty_bytes > 0
+    SELECT s.device, coalesce(s.cgroup_ino, 1)
+    FROM wb_usage AS s
+    WHERE s.source = 'bdi' AND s.dirty_bytes + s.writeback_bytes > 0
   )
 SELECT
   row_number() OVER (ORDER BY s.bdi, s.cgroup_ino) AS wb_id,
   s.bdi, s.cgroup_ino
 FROM seen AS s;
 
--- @view     _pool_sample
--- @summary  _pool_told, numbered.
--- @grain    sample; order sample_id
--- @key      sample_id
--- @events   writeback:balance_dirty_pages
--- @column   sample_id INTEGER grows with the time within a wb
--- @materialize
--- @cost     260
-CREATE VIEW _pool_sample AS
-SELECT
-  row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,
-  t.wb_id, t.ts, t.wb_dirty_bytes, t.basis
-FROM _pool_told AS t;
-
 -- @view     _pool_other
--- @summary  _pool_sample where there is more than one wb; empty else, as no wb
---   has another beside it.
+-- @summary  _pool_told, numbered, where there is more than one wb; empty else,
+--   as no wb has another beside it.
 -- @grain    sample; order sample_id
 -- @key      sample_id
 -- @events   writeback:balance_dirty_pages
@@ -604,9 +504,9 @@ CREATE VIEW _pool_told AS
 WITH
   -- From 6.10 on a bdi's own row is the sum of those of its cgroups.
   split AS (
-    SELECT DISTINCT s.bdi
-    FROM wb_bdi_sample AS s
-    WHERE s.cgroup_ino IS NOT NULL
+    SELECT DISTINCT s.device AS bdi
+    FROM wb_usage AS s
+    WHERE s.source = 'bdi' AND s.cgroup_ino IS NOT NULL
   ),
   told AS (
     SELECT t.ts, t.bdi, coalesce(t.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
@@ -616,11 +516,14 @@ WITH
     LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     WHERE is_step!(t) AND t.wb_dirty IS NOT NULL
     UNION ALL
-    SELECT s.ts, s.bdi, coalesce(s.cgroup_ino, 1), s.wb_dirty_bytes, 'samples'
-    FROM wb_bdi_sample AS s
-    WHERE s.wb_dirty_bytes IS NOT NULL
+    SELECT s.ts, s.device, coalesce(s.cgroup_ino, 1),
+      s.dirty_bytes + s.writeback_bytes, 'samples'
+    FROM wb_usage AS s
+    WHERE s.source = 'bdi'
+      AND s.dirty_bytes + s.writeback_bytes IS NOT NULL
       AND (
-        s.cgroup_ino IS NOT NULL OR s.bdi NOT IN (SELECT p.bdi FROM split AS p)
+        s.cgroup_ino IS NOT NULL
+        OR s.device NOT IN (SELECT p.bdi FROM split AS p)
       )
   )
 SELECT w.wb_id, t.ts, t.wb_dirty_bytes, t.basis

@@ -68,7 +68,7 @@ SELECT
   CASE WHEN p.next_nr_sector IS NULL THEN p.until_seq END AS end_seq,
   CASE WHEN p.next_nr_sector IS NULL THEN p.until_ts END AS completed_ts,
   p.until_seq,
-  coalesce(p.until_ts, b.last_ts) AS until_ts,
+  coalesce(p.until_ts, u.last_ts) AS until_ts,
   (p.until_seq IS NOT NULL AND p.next_nr_sector IS NULL)
     OR NOT EXISTS (SELECT 1 FROM raw_lost_events) AS is_known,
   p.tid,
@@ -76,65 +76,8 @@ SELECT
   p.sector, p.rwbs, p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
-CROSS JOIN wb_trace AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
-
--- @view     wb_block_busy
--- @shared
--- @summary  Stretches of time in which a device had a request, given to the
---   driver and not completed. A request without an end is left out where events
---   are lost. One that it had when the trace began counts from there on.
--- @grain    stretch; order device, from_ts
--- @events   block:block_rq_issue, block:block_rq_complete
--- @column   from_ts INTEGER ns, start
--- @column   to_ts INTEGER ns, end
--- @column   silent_ns INTEGER where the longest time began in which the device
---   completed nothing while it had one and the same request, of two seconds or
---   more: that time; else NULL
--- @column   silent_bytes INTEGER then: of the requests that it had meanwhile
--- @column   silent_is_open INTEGER then: 1: it lasted until the trace ended
--- @column   silent_from_ts INTEGER then: ns, start
--- @column   silent_to_ts INTEGER then: ns, end
--- @source   block/blk-mq.c
--- @materialize
--- @cost     37
-CREATE VIEW wb_block_busy AS
-WITH
-  known AS (
-    SELECT r.device, r.seq, r.issued_ts, r.until_ts
-    FROM wb_block_request AS r
-    WHERE r.is_known = 1
-    UNION ALL
-    SELECT f.device, -1, b.first_ts, f.to_ts
-    FROM _block_before AS f
-    CROSS JOIN wb_trace AS b
-  ),
-  reached AS (
-    SELECT
-      r.device, r.issued_ts, r.until_ts,
-      max(r.until_ts) OVER (
-        PARTITION BY r.device ORDER BY r.issued_ts, r.seq
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ts
-    FROM known AS r
-  )
-SELECT
-  r.device,
-  CASE WHEN r.reached_ts > r.issued_ts THEN r.reached_ts ELSE r.issued_ts END
-    AS from_ts,
-  r.until_ts AS to_ts,
-  s.silent_ns,
-  s.bytes AS silent_bytes,
-  s.is_open AS silent_is_open,
-  s.from_ts AS silent_from_ts,
-  s.to_ts AS silent_to_ts
-FROM reached AS r
-LEFT JOIN _silence AS s
-  ON s.device = r.device
-  AND s.from_ts < r.until_ts
-  AND s.from_ts >= max(r.issued_ts, coalesce(r.reached_ts, r.issued_ts))
-WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 
 -- @view     wb_wait_request
 -- @summary  Block requests with the task that submitted them and the time that
@@ -261,7 +204,7 @@ WITH
       coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
       t.tid, t.device, t.rwbs, t.op, t.sector, t.bytes
     FROM timed AS t
-    CROSS JOIN wb_trace AS b
+    CROSS JOIN wb_units AS b
     WHERE t.complete_ts IS NOT NULL
       OR (
         t.open_until_ts = b.last_ts
@@ -310,6 +253,13 @@ FROM known AS t;
 -- @column   from_ts INTEGER ns, start
 -- @column   to_ts INTEGER ns, end
 -- @column   before_ns INTEGER sum of the stretches before this one
+-- @column   silent_ns INTEGER of a device, where the longest time began in
+--   which it completed nothing while it had one and the same request, of two
+--   seconds or more: that time; else NULL
+-- @column   silent_bytes INTEGER then: of the requests that it had meanwhile
+-- @column   silent_is_open INTEGER then: 1: it lasted until the trace ended
+-- @column   silent_from_ts INTEGER then: ns, start
+-- @column   silent_to_ts INTEGER then: ns, end
 -- @source   block/blk-mq.c; fs/jbd2/commit.c; mm/vmscan.c kswapd()
 -- @index    resource device from_ts to_ts before_ns
 -- @materialize
@@ -368,7 +318,7 @@ WITH
     UNION ALL
     SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
     FROM slow AS l
-    CROSS JOIN wb_trace AS t
+    CROSS JOIN wb_units AS t
     JOIN _stack_own AS s ON s.bdi = l.bdi
     WHERE s.to_ts > t.first_ts
   ),
@@ -397,8 +347,18 @@ SELECT
   sum(t.to_ts - t.from_ts) OVER (
     PARTITION BY t.resource, t.device ORDER BY t.from_ts, t.to_ts
     ROWS UNBOUNDED PRECEDING
-  ) - (t.to_ts - t.from_ts) AS before_ns
-FROM told AS t;
+  ) - (t.to_ts - t.from_ts) AS before_ns,
+  s.silent_ns,
+  s.bytes AS silent_bytes,
+  s.is_open AS silent_is_open,
+  s.from_ts AS silent_from_ts,
+  s.to_ts AS silent_to_ts
+FROM told AS t
+LEFT JOIN _silence AS s
+  ON t.resource = 'device'
+  AND s.device = t.device
+  AND s.from_ts >= t.from_ts
+  AND s.from_ts < t.to_ts;
 
 -- @view     wb_stack
 -- @summary  The disks that a device lies on, or a file system with a bdi of its
@@ -453,7 +413,7 @@ WITH
     UNION ALL
     SELECT f.device, b.first_ts, f.to_ts, f.bytes
     FROM _block_before AS f
-    CROSS JOIN wb_trace AS b
+    CROSS JOIN wb_units AS b
   ),
   done AS (
     SELECT device!(c) AS device, c.ts
@@ -462,11 +422,11 @@ WITH
     UNION ALL
     SELECT s.device, b.first_ts
     FROM slow AS s
-    CROSS JOIN wb_trace AS b
+    CROSS JOIN wb_units AS b
     UNION ALL
     SELECT s.device, b.last_ts
     FROM slow AS s
-    CROSS JOIN wb_trace AS b
+    CROSS JOIN wb_units AS b
   ),
   gap AS (
     SELECT
@@ -497,7 +457,7 @@ SELECT
   s.to_ts = b.last_ts AS is_open,
   s.from_ts, s.to_ts
 FROM silent AS s
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 CROSS JOIN wb_rule AS v
 WHERE s.to_ts - s.from_ts >= v.little_most_ns
 GROUP BY s.device;
@@ -618,7 +578,7 @@ WHERE r.op IN ('write', 'flush')
 UNION ALL
 SELECT s.resource, f.device, b.first_ts, f.to_ts
 FROM _block_before AS f
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
   ON s.resource = 'device' OR f.op = 'write' AND EXISTS (
     SELECT 1 FROM wb_wait_request AS q
@@ -627,12 +587,12 @@ JOIN (SELECT 'device' AS resource UNION ALL SELECT 'write') AS s
 UNION ALL
 SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
 FROM commit_pair AS c
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
 UNION ALL
 SELECT 'journal', c.device, b.first_ts, c.ts
 FROM commit_pair AS c
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE c.is_end = 1 AND c.prev_is_end IS NULL
 UNION ALL
 SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
@@ -647,12 +607,12 @@ WHERE v.end_ts IS NOT NULL
 UNION ALL
 SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
 FROM kswapd_pair AS k
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE k.is_end = 0
 UNION ALL
 SELECT 'kswapd', 'node', b.first_ts, k.ts
 FROM kswapd_pair AS k
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE k.is_end = 1 AND k.prev_is_end IS NULL;
 
 -- @view     _stack

@@ -118,6 +118,7 @@ LEFT JOIN first_charge AS f ON f.seq = s.first_seq
 LEFT JOIN _dirtied_source AS j ON j.task_id = s.task_id AND j.grade = 3;
 
 -- @view     wb_dirtied_part
+-- @shared
 -- @summary  When each throttled task dirtied what, by the basis of
 --   wb_task_dirtied. What has no time of its own is shared out to the task's
 --   calls in free run and stands at the end of their window; the parts add up

@@ -77,7 +77,6 @@ CROSS JOIN wb_bounds AS b;
 -- @key      window_index
 -- @events   writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
--- @column   window_start_ns INTEGER trace clock
 -- @column   dirty_bytes INTEGER mean; NULL without a sample in the window
 -- @column   dirty_max_bytes INTEGER largest
 -- @column   bg_thresh_bytes INTEGER mean
@@ -101,23 +100,24 @@ WITH
   -- Means of carried values say nothing about a window without a sample.
   sampled AS (
     SELECT
-      e.window_index,
-      coalesce(e.carried_seq, e.first_seq) AS from_seq,
-      e.last_seq, e.start_ts,
-      CASE WHEN e.carried_seq IS NULL THEN f.ts ELSE e.start_ts END AS from_ts,
-      e.end_ts AS to_ts
-    FROM _dirty_edge AS e
-    CROSS JOIN _dirty_sample AS f ON f.seq = e.first_seq
-    WHERE e.after_seq > e.first_seq
+      e.window_index, e.window_start_ns, e.state_last_seq,
+      coalesce(e.state_before_seq, e.state_first_seq) AS from_seq,
+      CASE WHEN e.state_before_seq IS NULL THEN f.ts ELSE e.window_start_ns END
+        AS from_ts,
+      min(e.window_end_ns, b.end_ts, b.last_ts) AS to_ts
+    FROM wb_window AS e
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN raw_global_dirty_state AS f ON f.seq = e.state_first_seq
+    WHERE e.state_after_seq > e.state_first_seq
   ),
   -- As if the last sample had held from the start on; _dirty_sum takes what
   -- is too much.
-  border AS (
-    SELECT s.window_index, s.last_seq AS seq, s.to_ts - s.start_ts AS dur
+  border(window_index, seq, dur) AS (
+    SELECT s.window_index, s.state_last_seq, s.to_ts - s.window_start_ns
     FROM sampled AS s
     UNION ALL
     -- Nothing is known before the first sample.
-    SELECT s.window_index, s.from_seq, s.start_ts - s.from_ts
+    SELECT s.window_index, s.from_seq, s.window_start_ns - s.from_ts
     FROM sampled AS s
   ),
   -- Samples of real-time tasks tell nothing of the thresholds of others.
@@ -218,8 +218,7 @@ WITH
     FROM mean AS m
   )
 SELECT
-  e.window_index,
-  e.start_ts AS window_start_ns,
+  e.window_index, e.window_start_ns,
   CAST(p.dirty * u.page_bytes AS INTEGER) AS dirty_bytes,
   p.dirty_max * u.page_bytes AS dirty_max_bytes,
   CAST(p.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
@@ -237,110 +236,14 @@ SELECT
   (
     SELECT count(*)
     FROM _dirty_boost AS b
-    WHERE b.seq >= e.first_seq AND b.seq < e.after_seq
+    WHERE b.seq >= e.state_first_seq AND b.seq < e.state_after_seq
   ) AS boosted_count,
   CASE WHEN p.plain_ns > 0 THEN p.above_setpoint_ns END AS above_setpoint_ns,
   CASE WHEN p.plain_ns > 0 THEN p.above_limit_ns END AS above_limit_ns
-FROM _dirty_edge AS e
+FROM wb_window AS e
 CROSS JOIN wb_units AS u
 LEFT JOIN placed AS p ON p.window_index = e.window_index
-WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
-
--- @view     wb_dirty_extent
--- @summary  The machine's dirty pages and thresholds in the time of interest,
---   in one look; thresholds of real-time tasks, a quarter above, are in them.
--- @grain    one row
--- @optional writeback:global_dirty_state
--- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
--- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts,
---   since the last change of the limit (wb_limit_change)
--- @column   thresh_bytes INTEGER mean over time of the dirty threshold, since
---   that change
--- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit)
--- @column   limit_min_bytes INTEGER lowest of the samples
--- @column   thresh_max_bytes INTEGER highest dirty threshold of the samples
--- @column   least_pages INTEGER smallest count of pages, or limit
--- @materialize
--- @cost     250
-CREATE VIEW wb_dirty_extent AS
-WITH
-  begin AS (
-    SELECT o.carried_seq, o.start_ts, o.first_seq
-    FROM _dirty_edge AS o
-    ORDER BY o.window_index
-    LIMIT 1
-  ),
-  whole AS (
-    SELECT
-      o.first_seq,
-      max(e.after_seq) AS after_seq,
-      max(e.last_seq) AS last_seq,
-      max(e.end_ts) AS end_ts,
-      o.carried_seq,
-      -- From the first sample on where nothing tells what was before.
-      CASE WHEN o.carried_seq IS NULL THEN g.ts ELSE o.start_ts END AS start_ts
-    FROM begin AS o
-    CROSS JOIN _dirty_edge AS e
-    LEFT JOIN raw_global_dirty_state AS g ON g.seq = o.first_seq
-    GROUP BY o.first_seq, o.carried_seq, o.start_ts, g.ts
-  ),
-  -- A mean of two limits was never in force.
-  edge AS (
-    SELECT
-      w.*,
-      coalesce(max(c.seq), -1) AS changed_seq,
-      coalesce(max(c.ts), w.start_ts) AS from_ts
-    FROM whole AS w
-    LEFT JOIN wb_limit_change AS c
-      ON c.seq >= w.first_seq AND c.seq < w.after_seq
-    GROUP BY w.first_seq
-  ),
-  -- A mean over time is the last value, less each change times how late it
-  -- came. Samples that say what the one before said change nothing.
-  changed AS (
-    SELECT
-      max(n.dirty) AS dirty_max,
-      max(n.hard_limit) AS limit_max,
-      min(n.hard_limit) AS limit_min,
-      max(n.thresh) AS thresh_max,
-      min(n.least) AS least,
-      total(
-        CASE WHEN n.seq > d.changed_seq
-          THEN (n.ts - d.from_ts) * (n.bg_thresh - p.bg_thresh)
-        END
-      ) AS bg_late,
-      total(
-        CASE WHEN n.seq > d.changed_seq
-          THEN (n.ts - d.from_ts) * (n.thresh - p.thresh)
-        END
-      ) AS late
-    FROM edge AS d
-    CROSS JOIN _dirty_sample AS n
-      ON n.seq >= d.first_seq AND n.seq < d.after_seq
-    LEFT JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
-    WHERE n.repeats_count = 0 OR n.seq = d.first_seq
-  )
-SELECT
-  c.dirty_max * u.page_bytes AS dirty_max_bytes,
-  CAST(
-    (
-      l.bg_thresh - c.bg_late / coalesce(nullif(d.end_ts - d.from_ts, 0), 1)
-    ) * u.page_bytes AS INTEGER
-  ) AS bg_thresh_bytes,
-  CAST(
-    (l.thresh - c.late / coalesce(nullif(d.end_ts - d.from_ts, 0), 1))
-    * u.page_bytes AS INTEGER
-  ) AS thresh_bytes,
-  max(coalesce(c.limit_max, 0), coalesce(f.hard_limit, 0), l.hard_limit)
-    * u.page_bytes AS limit_max_bytes,
-  c.limit_min * u.page_bytes AS limit_min_bytes,
-  c.thresh_max * u.page_bytes AS thresh_max_bytes,
-  c.least AS least_pages
-FROM changed AS c
-CROSS JOIN wb_units AS u
-LEFT JOIN edge AS d ON 1 = 1
-LEFT JOIN _dirty_sample AS l ON l.seq = d.last_seq
-LEFT JOIN _dirty_sample AS f ON f.seq = d.carried_seq;
+WHERE e.state_before_seq IS NOT NULL OR e.state_after_seq > e.state_first_seq;
 
 -- @view     _dirty_sample
 -- @summary  global_dirty_state with what the kernel makes of it, in pages. The
@@ -356,7 +259,6 @@ LEFT JOIN _dirty_sample AS f ON f.seq = d.carried_seq;
 -- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
 -- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
 -- @column   setpoint INTEGER pages, (limit + freerun) / 2
--- @column   least INTEGER pages, the smallest of its counts and the limit
 -- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
 -- @column   is_above_limit INTEGER 1: dirty is more than the limit
 -- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
@@ -372,7 +274,6 @@ SELECT
   hard_limit!(g) AS hard_limit,
   (g.thresh + g.bg_thresh) / 2 AS freerun,
   (hard_limit!(g) + (g.thresh + g.bg_thresh) / 2) / 2 AS setpoint,
-  min(g.nr_dirty, g.nr_writeback, coalesce(g.dirty_limit, 0)) AS least,
   -- The same as dirty > setpoint, without its divisions.
   4 * dirty_pages!(g) > 2 * hard_limit!(g) + g.thresh + g.bg_thresh
     AS is_above_setpoint,
@@ -402,9 +303,9 @@ WITH
     SELECT n.seq
     FROM wb_rule AS v
     CROSS JOIN _dirty_sum AS w
-    CROSS JOIN _dirty_edge AS e ON e.window_index = w.window_index
+    CROSS JOIN wb_window AS e ON e.window_index = w.window_index
     CROSS JOIN raw_global_dirty_state AS n
-      ON n.seq >= e.first_seq AND n.seq < e.after_seq
+      ON n.seq >= e.state_first_seq AND n.seq < e.state_after_seq
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
     WHERE w.drops_count > 0
       AND coalesce(n.repeats_count, 0) = 0
@@ -415,7 +316,7 @@ WITH
     FROM (
       SELECT x.seq, x.prev_seq, x.thresh
       FROM raw_global_dirty_state AS x
-      WHERE x.seq >= (SELECT max(e.after_seq) FROM _dirty_edge AS e)
+      WHERE x.seq >= (SELECT max(e.state_after_seq) FROM wb_window AS e)
       ORDER BY x.seq
       LIMIT 8
     ) AS n
@@ -453,38 +354,6 @@ SELECT g.seq
 FROM raw_global_dirty_state AS g
 WHERE g.tid IN (SELECT t.tid FROM wb_thread AS t WHERE t.is_real_time = 1);
 
--- @view     _dirty_edge
--- @summary  Which global_dirty_state samples each window has.
--- @grain    window; order window_index
--- @key      window_index
--- @events   writeback:global_dirty_state
--- @column   start_ts INTEGER ns, of the window
--- @column   end_ts INTEGER ns, of the window, of the time of interest or of the
---   trace: what comes first
--- @column   first_seq INTEGER the first sample at or after its start
--- @column   after_seq INTEGER the first sample behind it; the window has
---   samples when this is larger
--- @column   carried_seq INTEGER the sample that is in force at its start;
---   NULL = none before
--- @column   last_seq INTEGER the last sample before its end; NULL = none
-CREATE VIEW _dirty_edge AS
-SELECT
-  w.window_index,
-  w.window_start_ns AS start_ts,
-  CASE
-    WHEN w.window_end_ns <= b.end_ts AND w.window_end_ns <= b.last_ts
-      THEN w.window_end_ns
-    WHEN b.end_ts <= b.last_ts THEN b.end_ts
-    ELSE b.last_ts
-  END AS end_ts,
-  w.state_first_seq AS first_seq,
-  w.state_after_seq AS after_seq,
-  w.state_before_seq AS carried_seq,
-  w.state_last_seq AS last_seq
-FROM wb_window AS w
-CROSS JOIN wb_bounds AS b
-WHERE w.state_first_seq IS NOT NULL;
-
 -- @view     _dirty_sum
 -- @summary  What changed at the samples of each window, times the time back to
 --   the window's start, below 0: a mean is made of it without a look at the
@@ -508,25 +377,28 @@ WHERE w.state_first_seq IS NOT NULL;
 CREATE VIEW _dirty_sum AS
 SELECT
   e.window_index,
-  total((e.start_ts - n.ts) * (n.dirty - p.dirty)) AS dirty_time,
+  total((e.window_start_ns - n.ts) * (n.dirty - p.dirty)) AS dirty_time,
   max(n.dirty) AS dirty_max,
-  total((e.start_ts - n.ts) * (n.bg_thresh - p.bg_thresh)) AS bg_thresh_time,
-  total((e.start_ts - n.ts) * (n.thresh - p.thresh)) AS thresh_time,
-  total((e.start_ts - n.ts) * (n.hard_limit - p.hard_limit)) AS limit_time,
-  sum((e.start_ts - n.ts) * (n.is_above_setpoint - p.is_above_setpoint))
+  total((e.window_start_ns - n.ts) * (n.bg_thresh - p.bg_thresh))
+    AS bg_thresh_time,
+  total((e.window_start_ns - n.ts) * (n.thresh - p.thresh)) AS thresh_time,
+  total((e.window_start_ns - n.ts) * (n.hard_limit - p.hard_limit))
+    AS limit_time,
+  sum((e.window_start_ns - n.ts) * (n.is_above_setpoint - p.is_above_setpoint))
     AS above_setpoint_ns,
-  sum((e.start_ts - n.ts) * (n.is_above_limit - p.is_above_limit))
+  sum((e.window_start_ns - n.ts) * (n.is_above_limit - p.is_above_limit))
     AS above_limit_ns,
-  sum((e.start_ts - n.ts) * (n.is_in_range - p.is_in_range)) AS in_range_ns,
+  sum((e.window_start_ns - n.ts) * (n.is_in_range - p.is_in_range))
+    AS in_range_ns,
   -- Asked for once: a join would have to sort.
   count(*) FILTER (
     WHERE p.thresh * 100
       > n.thresh * (SELECT v.boost_percent FROM wb_rule AS v)
   ) AS drops_count
-FROM _dirty_edge AS e
+FROM wb_window AS e
 -- In the order of windows, so that nothing is sorted.
 CROSS JOIN _dirty_sample AS n
-  ON n.seq >= e.first_seq AND n.seq < e.after_seq
+  ON n.seq >= e.state_first_seq AND n.seq < e.state_after_seq
 CROSS JOIN _dirty_sample AS p ON p.seq = n.prev_seq
 WHERE n.repeats_count = 0
   AND (

@@ -91,7 +91,7 @@ WITH
           THEN (e.limit_max_bytes / u.page_bytes) || ' of '
             || (e.thresh_max_bytes / u.page_bytes) || ' pages'
       END
-    FROM wb_dirty_extent AS e
+    FROM dirty_limits AS e
     CROSS JOIN wb_params AS p
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS u

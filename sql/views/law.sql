@@ -74,7 +74,7 @@ WITH
       d.seq IS NOT NULL AS is_member,
       e.dirty_ratelimit / k.page_kib AS base,
       (e."limit" | e.dirty) >> 31 <> 0
-        OR (k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32) AS is_large,
+        OR (k.long_bytes = 4 AND e.setpoint * e."limit" >= 1 << 32) AS is_large,
       EXISTS (
         SELECT 1
         FROM _law_bandwidth AS w
@@ -133,7 +133,7 @@ FROM known AS k;
 -- @view     _law_repeat
 -- @summary  The events that were decided on just what the one before was: they
 --   have its rate.
--- @grain    event that _law_input is without; order seq
+-- @grain    event that _law_rate is without; order seq
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   prev_seq INTEGER of the one before, of the same task
@@ -144,15 +144,122 @@ WHERE e.repeats_count > 0
   AND NOT EXISTS (SELECT 1 FROM wb_throttle_domain AS d WHERE d.seq = e.seq);
 
 -- @view     _law_rate
--- @summary  wb_law, but for the events of _law_repeat.
+-- @summary  wb_law, but for the events of _law_repeat, two of three in a busy
+--   run: what the numbers that an event was decided on give, in pages and
+--   pages/s, of the domain that throttled.
 -- @grain    event; order seq
 -- @events   writeback:balance_dirty_pages
--- @column   predicted INTEGER pages/s
+-- @column   seq INTEGER of the event
+-- @column   predicted INTEGER pages/s; NULL = not all of them are told
+-- @column   recorded INTEGER pages/s, task_ratelimit
 -- @column   is_agreed INTEGER as in wb_law
+-- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio(): an
+--   update in the same call changes dirty_limit and avg_write_bw when pos_ratio
+--   is computed and the event is not fired yet
 CREATE VIEW _law_rate AS
 WITH
+  called AS (
+    SELECT
+      e.seq,
+      e.task_ratelimit / k.page_kib AS recorded,
+      e.dirty_ratelimit / k.page_kib AS base,
+      e.dirty, e.wb_dirty,
+      coalesce(g.thresh, m.thresh) AS thresh,
+      -- The least wb_thresh that gives the wb_setpoint of the event.
+      (
+        wb_setpoint!(e, k) * (coalesce(g.thresh, m.thresh) + 1)
+        + e.setpoint - 1
+      ) / e.setpoint AS wb_thresh,
+      -- Only a patched kernel tells the thresholds of a memory cgroup. Without,
+      -- the event has its limit (or not), and nobody may dirty beyond that.
+      CASE
+        WHEN g.seq IS NOT NULL THEN hard_limit!(g)
+        WHEN m.seq IS NOT NULL THEN hard_limit!(m)
+        WHEN coalesce(d.domain, 'memcg') = 'memcg' AND d.has_limit = 1
+          THEN e."limit"
+      END AS hard_limit,
+      coalesce(g.thresh + g.bg_thresh, m.thresh + m.bg_thresh) / 2 AS freerun,
+      e.bdi,
+      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
+      coalesce(g.seq, m.seq, e.seq) AS state_seq,
+      k.floor_factor
+    FROM _law_kernel AS k
+    CROSS JOIN raw_balance_dirty_pages AS e
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = e.seq
+    -- Each loop of each call fires one before its event: most often the record
+    -- just before, which is found in less time.
+    LEFT JOIN raw_global_dirty_state AS g
+      ON (d.seq IS NULL OR d.domain = 'global')
+      AND g.seq = coalesce(
+        (
+          SELECT n.seq
+          FROM raw_global_dirty_state AS n
+          WHERE n.seq = e.seq - 1 AND n.tid = e.tid
+        ),
+        (
+          SELECT s.seq
+          FROM raw_global_dirty_state AS s
+          WHERE s.seq < e.seq
+            AND s.seq > coalesce(e.prev_seq, 0)
+            AND s.tid = e.tid
+          ORDER BY s.seq DESC
+          LIMIT 1
+        )
+      )
+    LEFT JOIN raw_wb_domain_dirty_state AS m
+      ON d.seq IS NOT NULL
+      AND coalesce(d.domain, 'memcg') = 'memcg'
+      AND m.seq = (
+        SELECT s.seq
+        FROM raw_wb_domain_dirty_state AS s
+        WHERE s.seq < e.seq
+          AND s.seq > coalesce(e.prev_seq, 0)
+          AND s.tid = e.tid
+          AND s.domain = 1
+        ORDER BY s.seq DESC
+        LIMIT 1
+      )
+    WHERE k.unknown_why IS NULL
+      AND (d.seq IS NOT NULL OR coalesce(e.repeats_count, 0) = 0)
+    LIMIT -1
+  ),
+  placed AS (
+    SELECT
+      c.*,
+      (c.hard_limit + c.freerun) / 2 AS setpoint,
+      c.floor_factor * (c.hard_limit - c.dirty) / 8 AS least_wb_thresh
+    FROM called AS c
+  ),
   -- LIMIT -1 is no limit: it keeps SQLite from computing a step anew wherever
   -- the next one names a column of it.
+  input AS (
+    SELECT
+      p.seq, p.recorded, p.base, p.wb_dirty, p.thresh, p.setpoint,
+      -- (setpoint - dirty) / (limit - setpoint), times 2^10.
+      CASE
+        -- SQLite makes a real of a product with more than 63 bits.
+        WHEN (p.hard_limit | p.dirty) >> 31 <> 0 THEN NULL
+        WHEN p.dirty >= p.hard_limit THEN -(1 << 10)
+        ELSE ((p.setpoint - p.dirty) << 10) / ((p.hard_limit - p.setpoint) | 1)
+      END AS x,
+      CASE
+        WHEN p.least_wb_thresh > p.thresh OR p.least_wb_thresh > p.wb_thresh
+          THEN p.least_wb_thresh
+        WHEN p.wb_thresh > p.thresh THEN p.thresh
+        ELSE p.wb_thresh
+      END AS wb_thresh,
+      (
+        SELECT w.write_bw
+        FROM _law_bandwidth AS w
+        WHERE w.bdi = p.bdi
+          AND w.cgroup_ino = p.cgroup_ino
+          AND w.seq > p.state_seq
+        ORDER BY w.seq
+        LIMIT 1
+      ) AS write_bw
+    FROM placed AS p
+    LIMIT -1
+  ),
   line AS (
     SELECT
       i.seq, i.recorded, i.base, i.wb_dirty,
@@ -164,7 +271,7 @@ WITH
       i.setpoint * ((i.wb_thresh << 16) / (i.thresh | 1)) >> 16 AS wb_setpoint,
       (i.thresh - i.wb_thresh + 8 * i.write_bw)
         * ((i.wb_thresh << 16) / (i.thresh | 1)) >> 16 AS span
-    FROM _law_input AS i
+    FROM input AS i
     LIMIT -1
   ),
   scaled AS (
@@ -196,150 +303,6 @@ SELECT
   abs(r.predicted - r.recorded) * 100 <= r.recorded AS is_agreed
 FROM replayed AS r;
 
--- @view     _law_input
--- @summary  The numbers that each balance_dirty_pages event was decided on, in
---   pages and pages/s; of the domain that throttled. But for the events of
---   _law_repeat, two of three in a busy run.
--- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the event
--- @column   recorded INTEGER pages/s, task_ratelimit
--- @column   base INTEGER pages/s, dirty_ratelimit
--- @column   wb_dirty INTEGER pages
--- @column   thresh INTEGER pages
--- @column   setpoint INTEGER pages, halfway between freerun and limit
--- @column   write_bw INTEGER pages/s, avg_write_bw
--- @column   x INTEGER (setpoint - dirty) / (limit - setpoint), times 2^10;
---   -2^10 from the limit on
--- @column   wb_thresh INTEGER pages
--- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio(): an
---   update in the same call changes dirty_limit and avg_write_bw when pos_ratio
---   is computed and the event is not fired yet
-CREATE VIEW _law_input AS
-WITH
-  called AS (
-    SELECT
-      e.seq,
-      e.task_ratelimit / k.page_kib AS recorded,
-      e.dirty_ratelimit / k.page_kib AS base,
-      e.dirty, e.wb_dirty,
-      -- The least wb_thresh that gives the wb_setpoint of the event.
-      CASE
-        WHEN k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32 THEN NULL
-        ELSE (e.wb_setpoint * (coalesce(n.thresh, g.thresh) + 1)
-          + e.setpoint - 1) / e.setpoint
-      END AS wb_thresh,
-      coalesce(n.thresh, g.thresh) AS thresh,
-      CASE
-        WHEN coalesce(n.dirty_limit, g.dirty_limit)
-          > coalesce(n.thresh, g.thresh)
-          THEN coalesce(n.dirty_limit, g.dirty_limit)
-        ELSE coalesce(n.thresh, g.thresh)
-      END AS hard_limit,
-      (coalesce(n.thresh, g.thresh) + coalesce(n.bg_thresh, g.bg_thresh)) / 2
-        AS freerun,
-      (
-        SELECT w.write_bw
-        FROM _law_bandwidth AS w
-        WHERE w.bdi = e.bdi
-          AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
-          AND w.seq > coalesce(n.seq, g.seq)
-        ORDER BY w.seq
-        LIMIT 1
-      ) AS write_bw,
-      k.floor_factor
-    FROM _law_kernel AS k
-    CROSS JOIN raw_balance_dirty_pages AS e
-    LEFT JOIN wb_throttle_domain AS d ON d.seq = e.seq
-    -- Each loop of each call fires one before its event: most often the record
-    -- just before, which is found in less time.
-    LEFT JOIN raw_global_dirty_state AS n
-      ON n.seq = e.seq - 1 AND n.tid = e.tid
-    LEFT JOIN raw_global_dirty_state AS g
-      ON g.seq = CASE
-        WHEN n.seq IS NULL THEN
-          (
-            SELECT s.seq
-            FROM raw_global_dirty_state AS s
-            WHERE s.seq < e.seq
-              AND s.seq > coalesce(e.prev_seq, 0)
-              AND s.tid = e.tid
-            ORDER BY s.seq DESC
-            LIMIT 1
-          )
-      END
-    WHERE k.unknown_why IS NULL
-      AND (
-        (d.seq IS NULL AND coalesce(e.repeats_count, 0) = 0)
-        OR d.domain = 'global'
-      )
-    UNION ALL
-    -- Only a patched kernel tells the thresholds of a memory cgroup. Without,
-    -- the event has its limit (or not), and nobody may dirty beyond that.
-    SELECT
-      e.seq,
-      e.task_ratelimit / k.page_kib,
-      e.dirty_ratelimit / k.page_kib,
-      e.dirty, e.wb_dirty,
-      (e.wb_setpoint * (m.thresh + 1) + e.setpoint - 1) / e.setpoint,
-      m.thresh,
-      CASE
-        WHEN m.dirty_limit > m.thresh THEN m.dirty_limit
-        WHEN m.seq IS NOT NULL THEN m.thresh
-        WHEN d.has_limit = 1 THEN e."limit"
-      END,
-      (m.thresh + m.bg_thresh) / 2,
-      (
-        SELECT w.write_bw
-        FROM _law_bandwidth AS w
-        WHERE w.bdi = e.bdi
-          AND w.cgroup_ino = e.cgroup_ino
-          AND w.seq > coalesce(m.seq, e.seq)
-        ORDER BY w.seq
-        LIMIT 1
-      ),
-      k.floor_factor
-    FROM _law_kernel AS k
-    CROSS JOIN wb_throttle_domain AS d
-    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = d.seq
-    LEFT JOIN raw_wb_domain_dirty_state AS m
-      ON m.seq = (
-        SELECT s.seq
-        FROM raw_wb_domain_dirty_state AS s
-        WHERE s.seq < e.seq
-          AND s.seq > coalesce(e.prev_seq, 0)
-          AND s.tid = e.tid
-          AND s.domain = 1
-        ORDER BY s.seq DESC
-        LIMIT 1
-      )
-    WHERE k.unknown_why IS NULL AND coalesce(d.domain, 'memcg') = 'memcg'
-    LIMIT -1
-  ),
-  placed AS (
-    SELECT
-      c.*,
-      (c.hard_limit + c.freerun) / 2 AS setpoint,
-      c.floor_factor * (c.hard_limit - c.dirty) / 8 AS least_wb_thresh
-    FROM called AS c
-  )
-SELECT
-  p.seq, p.recorded, p.base, p.wb_dirty, p.thresh, p.setpoint, p.write_bw,
-  CASE
-    -- SQLite makes a real of a product with more than 63 bits.
-    WHEN (p.hard_limit | p.dirty) >> 31 <> 0 THEN NULL
-    WHEN p.dirty >= p.hard_limit THEN -(1 << 10)
-    ELSE ((p.setpoint - p.dirty) << 10) / ((p.hard_limit - p.setpoint) | 1)
-  END AS x,
-  CASE
-    WHEN p.least_wb_thresh > p.thresh OR p.least_wb_thresh > p.wb_thresh
-      THEN p.least_wb_thresh
-    WHEN p.wb_thresh > p.thresh THEN p.thresh
-    ELSE p.wb_thresh
-  END AS wb_thresh
-FROM placed AS p
-LIMIT -1;
-
 -- @view     _law_kernel
 -- @summary  Which law the kernel has.
 -- @grain    one row
@@ -347,26 +310,24 @@ LIMIT -1;
 -- @column   floor_factor INTEGER 1: the law raises wb_thresh to an eighth of
 --   what is left to the limit; 0: from 6.14 on it was raised before, and the
 --   event has it so
--- @column   is_short INTEGER 1: 32-bit longs, in which the product for
---   wb_setpoint wraps
+-- @column   long_bytes INTEGER of wb_units
 -- @column   unknown_why TEXT why it is not known; NULL = it is
 -- @source   mm/page-writeback.c __wb_calc_thresh()
 -- @materialize
 CREATE VIEW _law_kernel AS
 SELECT
   u.page_bytes / u.kib_bytes AS page_kib,
-  CASE WHEN k.version < 6014 THEN 1 ELSE 0 END AS floor_factor,
-  CASE u.long_bytes WHEN 4 THEN 1 ELSE 0 END AS is_short,
+  CASE WHEN u.version < 6014 THEN 1 ELSE 0 END AS floor_factor,
+  u.long_bytes,
   CASE
-    WHEN k.version IS NULL THEN 'the kernel''s release is not known'
-    WHEN k.version < 3002
+    WHEN u.version IS NULL THEN 'the kernel''s release is not known'
+    WHEN u.version < 3002
       OR (
         SELECT g.goal FROM raw_balance_dirty_pages AS g ORDER BY g.seq LIMIT 1
       ) IS NOT NULL
       THEN 'kernels before 3.2 have another law'
   END AS unknown_why
-FROM wb_trace AS k
-CROSS JOIN wb_units AS u;
+FROM wb_units AS u;
 
 -- @view     _law_bandwidth
 -- @summary  The average write bandwidth of each wb up to each of its updates,

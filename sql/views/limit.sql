@@ -2,6 +2,7 @@
 -- Changes of the dirty limit in the middle of a run.
 
 -- @view     wb_limit_change
+-- @shared
 -- @summary  Changes of the machine's dirty threshold by who sets vm.dirty_bytes
 --   or a ratio: the kernel then takes it for its smoothed limit, too. Where a
 --   ratio's threshold falls with the free memory, that limit stays behind. Of
@@ -112,4 +113,4 @@ SELECT
     )
   END AS drained_ts
 FROM change AS c
-CROSS JOIN wb_trace AS t;
+CROSS JOIN wb_units AS t;

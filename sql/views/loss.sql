@@ -10,9 +10,7 @@
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
--- @column   ts INTEGER ns, trace clock, start
 -- @column   dur INTEGER ns, its own time
--- @column   tid INTEGER thread
 -- @column   comm TEXT its name
 -- @column   task_id INTEGER of wb_task
 -- @column   kind TEXT as in wb_wait
@@ -32,21 +30,33 @@
 -- @cost     82
 CREATE VIEW wb_loss AS
 WITH
-  member AS MATERIALIZED (
+  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
+  -- A request inside a sync is part of that.
+  inside AS MATERIALIZED (
     SELECT
-      k.task_id,
-      min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
-      min(t.bdi) AS bdi
-    FROM raw_balance_dirty_pages AS t
-    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
-    CROSS JOIN wb_task AS k
-      ON task_of!(k, t)
-    WHERE is_step!(t) AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
-      -- Nothing is read where nobody asks.
-      AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')
-    GROUP BY k.task_id
-    HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
-      = max(coalesce(t.cgroup_ino, g.cgroup_ino))
+      i.wait_id,
+      i.kind <> 'block queue' AS is_memcg,
+      i.cause = 'memory.reclaim'
+        OR coalesce(i.kind = 'reclaim throttle' AND i.ts < i.asked_until_ts, 0)
+        AS is_asked
+    FROM (
+      SELECT
+        s.wait_id, s.ts, s.kind, s.cause,
+        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS until_ts,
+        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS asked_until_ts,
+        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
+          OVER so_far AS synced_until_ts
+      FROM wb_stall AS s
+      WHERE s.kind IN (
+        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
+      )
+      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
+    ) AS i
+    WHERE i.kind = 'memcg reclaim'
+      OR (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
+      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
   ),
   -- Its journal is asked to commit again and again; sync_file_range asks none.
   storm AS (
@@ -65,14 +75,17 @@ WITH
   ),
   told AS (
     SELECT
-      p.*,
+      p.wait_id, p.ts, p.dur, p.tid, p.comm, p.task_id, p.kind, p.cause, p.what,
+      p.is_failed, p.sync_call, p.outside_reason, w.is_flusher,
+      i.wait_id IS NOT NULL AS is_inside,
+      i.is_memcg, i.is_asked,
       t.finding AS throttle_finding,
       t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
       t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count,
-      coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
+      coalesce(t.device_ratio, p.device_ratio) AS device_ratio,
       t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
       CASE
-        WHEN p.is_memcg THEN w.bdi
+        WHEN i.is_memcg THEN w.bdi
         WHEN p.kind IN ('direct reclaim', 'reclaim throttle') THEN p.bdi
         WHEN p.outside_reason = 'read' THEN p.read_device
         -- Nothing tells that it waited for a disk at all.
@@ -81,7 +94,7 @@ WITH
         -- With one disk there is no other that it can have waited for.
         ELSE coalesce(p.bdi, o.bdi)
       END AS lost_bdi,
-      CASE WHEN p.is_memcg THEN w.cgroup_ino ELSE p.cgroup_ino END
+      CASE WHEN i.is_memcg THEN w.cgroup_ino ELSE p.cgroup_ino END
         AS lost_cgroup_ino,
       m.is_swapping,
       m.is_shared AS is_shared_swap,
@@ -89,24 +102,36 @@ WITH
       coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
       instr(m.bdis, ' ' || p.bdi || ' ') > 0
         OR p.bdi = '(unknown)' AS is_on_swap_device
-    FROM _loss_wait AS p
+    FROM wb_stall AS p
+    CROSS JOIN _loss_task AS w ON w.task_id = p.task_id
     CROSS JOIN wb_swap AS m
     CROSS JOIN reclaim_run AS g
-    LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
-    LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN inside AS i ON i.wait_id = p.wait_id
+    LEFT JOIN _loss_throttle AS t ON p.kind = 'throttle' AND t.seq = p.ref_seq
+    LEFT JOIN _loss_reclaim AS r
+      ON p.kind = 'direct reclaim' AND r.seq = p.ref_seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
     LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
-    LEFT JOIN member AS w ON w.task_id = p.task_id
-    WHERE p.is_kernel = 0
-      OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
+    WHERE p.dur > 0
+      AND (
+        w.is_kernel = 0
+        OR (w.is_flusher = 1 AND p.kind <> 'fsync'
+          AND p.cause IN ('journal commit', 'journal full'))
+      )
+      -- Of the recorder's pauses recorder_writes tells.
+      AND (
+        w.is_recorder = 0
+        OR (p.kind = 'throttle' AND p.comm IN ('trace-cmd', 'wbscope'))
+      )
   )
 SELECT
   t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
   t.lost_bdi AS bdi,
   t.lost_cgroup_ino AS cgroup_ino,
   CASE
-    WHEN t.is_flusher THEN 'flusher_waits_journal'
+    -- The same kworker may be the one of a loop device, which calls fsync.
+    WHEN t.is_flusher AND t.kind <> 'fsync' THEN 'flusher_waits_journal'
     WHEN t.kind = 'throttle' THEN t.throttle_finding
     WHEN t.is_asked THEN NULL
     WHEN t.is_memcg THEN 'small_memcg_limit'
@@ -135,8 +160,10 @@ SELECT
       CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
         ELSE 'many_seconds'
       END
-    WHEN t.is_own_write THEN 'direct_writes'
-    WHEN t.is_own_read THEN 'disk_reads'
+    WHEN t.is_inside OR t.kind <> 'block queue' THEN NULL
+    WHEN t.what GLOB 'block_rq *W*' THEN 'direct_writes'
+    WHEN t.what GLOB 'block_rq *R*' AND t.what NOT GLOB 'block_rq *[WD]*'
+      THEN 'disk_reads'
   END AS finding,
   t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
   t.rival_cgroup_ino, t.runs_count, t.device_ratio, t.nr_writeback,
@@ -181,7 +208,7 @@ WITH
       l.finding,
       finding_bdi!(l) AS bdi,
       finding_cgroup!(l) AS cgroup_ino,
-      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio
+      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio, l.call_seq
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
@@ -228,8 +255,15 @@ WITH
       sum(n.tasks_count) AS tasks_count,
       count(*) AS names_count,
       max(CASE n.place WHEN 1 THEN n.comm END) AS first_comm,
-      max(CASE n.place WHEN 1 THEN n.tid END) AS first_tid,
       max(CASE n.place WHEN 1 THEN n.tasks_count END) AS first_count,
+      max(
+        CASE
+          WHEN n.place > 1 THEN NULL
+          WHEN n.tasks_count > 1 THEN n.tasks_count || ' ' || n.comm
+          WHEN n.comm = 'tid ' || n.tid THEN n.comm
+          ELSE n.comm || ' ' || n.tid
+        END
+      ) AS first_name,
       max(CASE n.place WHEN 2 THEN n.comm END) AS second_comm,
       max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count,
       max(CASE n.place WHEN 2 THEN n.dur END)
@@ -238,15 +272,28 @@ WITH
     CROSS JOIN wb_rule AS v
     GROUP BY n.finding, n.bdi, n.cgroup_ino, v.named_least_ratio
   ),
+  -- A call may go on under another finding: as in lost_time.
+  held AS (
+    SELECT c.finding, c.bdi, c.cgroup_ino, c.call_seq, sum(c.dur) AS held_ns
+    FROM chosen AS c
+    WHERE c.call_seq IS NOT NULL
+    GROUP BY c.call_seq, c.finding, c.bdi, c.cgroup_ino
+  ),
   call AS (
     SELECT
-      l.finding,
-      finding_bdi!(l) AS bdi,
-      finding_cgroup!(l) AS cgroup_ino,
-      max(l.call_max_ns) AS call_max_ns,
-      max(l.call_part_max_ns) AS call_part_ns
-    FROM lost_time AS l
-    GROUP BY 1, 2, 3
+      h.finding, h.bdi, h.cgroup_ino,
+      max(o.call_ns) AS call_max_ns,
+      max(h.held_ns) AS call_part_ns
+    FROM held AS h
+    JOIN (
+      SELECT
+        l.call_seq,
+        sum(l.held_ns) AS call_ns,
+        max(l.held_ns) AS most_ns
+      FROM held AS l
+      GROUP BY l.call_seq
+    ) AS o ON o.call_seq = h.call_seq AND o.most_ns = h.held_ns
+    GROUP BY h.finding, h.bdi, h.cgroup_ino
   ),
   summed AS (
     SELECT
@@ -264,51 +311,36 @@ SELECT
   s.finding, s.bdi, s.cgroup_ino, s.cost_task_ns, s.stalls_count, s.longest_ns,
   c.call_max_ns, c.call_part_ns, n.tasks_count,
   CASE
-    WHEN n.tasks_count = 1 THEN coalesce(
-      nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
-      n.first_comm
-    )
-    WHEN n.names_count = 1 THEN n.tasks_count || ' ' || n.first_comm
-    WHEN n.is_second_named = 0 THEN
-      CASE n.first_count
-        WHEN 1 THEN coalesce(
-          nullif(n.first_comm, 'tid ' || n.first_tid) || ' ' || n.first_tid,
-          n.first_comm
-        )
-        ELSE n.first_count || ' ' || n.first_comm
-      END || ' and ' || (n.tasks_count - n.first_count) || ' more'
-    -- A number with each, or with none.
-    WHEN n.first_count = 1 AND n.second_count = 1 THEN
-      n.first_comm
-        || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
-        || n.second_comm
-        || CASE n.names_count
-          WHEN 2 THEN ''
-          ELSE ' and ' || (n.tasks_count - 2) || ' more'
-        END
+    WHEN n.names_count = 1 THEN n.first_name
+    WHEN n.is_second_named = 0
+      THEN n.first_name || ' and ' || (n.tasks_count - n.first_count) || ' more'
     ELSE
-      n.first_count || ' ' || n.first_comm
+      -- A number with each, or with none.
+      CASE WHEN n.first_count > 1 OR n.second_count > 1
+        THEN n.first_count || ' '
+        ELSE ''
+      END || n.first_comm
         || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
-        || n.second_count || ' ' || n.second_comm
+        || CASE WHEN n.first_count > 1 OR n.second_count > 1
+          THEN n.second_count || ' '
+          ELSE ''
+        END || n.second_comm
         || CASE n.names_count
           WHEN 2 THEN ''
           ELSE ' and ' || (n.tasks_count - n.first_count - n.second_count)
             || ' more'
         END
   END AS tasks,
-  s.first_ts, s.last_ts, s.device_ratio, j.has_journal_events
-FROM summed AS s
-CROSS JOIN (
-  SELECT
-    EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+  s.first_ts, s.last_ts, s.device_ratio,
+  EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
     OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
     OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep) AS has_journal_events
-) AS j
+FROM summed AS s
 JOIN named AS n
   ON n.finding = s.finding
   AND n.bdi IS s.bdi
   AND n.cgroup_ino IS s.cgroup_ino
-JOIN call AS c
+LEFT JOIN call AS c
   ON c.finding = s.finding
   AND c.bdi IS s.bdi
   AND c.cgroup_ino IS s.cgroup_ino;
@@ -567,92 +599,52 @@ LEFT JOIN busy AS b ON b.bdi = n.bdi
 LEFT JOIN estimated AS e ON e.bdi = n.bdi
 LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 
--- @view     _recorder_task
--- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
---   without the file recorder_tasks have no rows.
--- @grain    thread; order tid
--- @column   tid INTEGER thread
+-- @view     _loss_task
+-- @summary  Tasks by whose waits somebody may lose time, and the one wb that
+--   each writes to.
+-- @grain    task under a name; order task_id
+-- @key      task_id
+-- @optional writeback:balance_dirty_pages
+-- @column   is_flusher INTEGER 1: writes dirty pages back
+-- @column   is_recorder INTEGER 1: of the recorder: what it waited for, nobody
+--   lost. Runs without the file recorder_tasks have none
+-- @column   cgroup_ino INTEGER the memory cgroup that it writes from, if it is
+--   one; not looked up where none was reclaimed
+-- @column   bdi TEXT that it writes to from there
 -- @source   docs/record.md
 -- @materialize
-CREATE VIEW _recorder_task AS
+CREATE VIEW _loss_task AS
 WITH
-  listed AS MATERIALIZED (
+  member AS (
+    SELECT
+      k.task_id,
+      min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
+      min(t.bdi) AS bdi
+    FROM raw_balance_dirty_pages AS t
+    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
+    CROSS JOIN wb_task AS k
+      ON task_of!(k, t)
+    WHERE is_step!(t) AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
+      -- Nothing is read where nobody asks.
+      AND EXISTS (SELECT 1 FROM wb_wait AS s WHERE s.kind = 'memcg reclaim')
+    GROUP BY k.task_id
+    HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
+      = max(coalesce(t.cgroup_ino, g.cgroup_ino))
+  ),
+  recorder AS MATERIALIZED (
     SELECT ' ' || replace(f.text, char(10), ' ') || ' ' AS tids
     FROM raw_text_file AS f
     WHERE f.name = 'recorder_tasks'
   )
-SELECT DISTINCT k.tid
-FROM listed AS l
-CROSS JOIN raw_task AS k
-WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
-
--- @view     _loss_wait
--- @summary  Each wait, and what it was in besides.
--- @grain    wait; order wait_id
--- @column   stall_device_ratio REAL device_ratio of wb_stall
--- @column   throttle_seq INTEGER of a throttle: its event
--- @column   reclaim_seq INTEGER of direct reclaim: its event
--- @column   is_own_write INTEGER 1: waits for its own write request, in no sync
--- @column   is_own_read INTEGER 1: waits for its own read request, in no sync
--- @column   is_memcg INTEGER 1: in the reclaim of a memory cgroup
--- @column   is_asked INTEGER 1: somebody wrote to memory.reclaim
--- @column   is_flusher INTEGER 1: by a flusher
--- @column   is_kernel INTEGER 1: by a thread of the kernel
-CREATE VIEW _loss_wait AS
-WITH
-  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
-  -- A request inside a sync is part of that.
-  inside AS MATERIALIZED (
-    SELECT
-      i.wait_id,
-      i.kind = 'reclaim throttle' AS is_memcg,
-      i.kind = 'reclaim throttle' AND coalesce(i.ts < i.asked_until_ts, 0)
-        AS is_asked,
-      i.kind = 'block queue' AS is_sync
-    FROM (
-      SELECT
-        s.wait_id, s.ts, s.kind,
-        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS until_ts,
-        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS asked_until_ts,
-        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
-          OVER so_far AS synced_until_ts
-      FROM wb_stall AS s
-      WHERE s.kind IN (
-        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
-      )
-      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
-    ) AS i
-    WHERE (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
-      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
-  )
 SELECT
-  s.wait_id, s.ts, s.dur, s.tid, s.comm, s.task_id, s.kind, s.cause, s.bdi,
-  s.cgroup_ino, s.sync_call, s.is_failed, s.outside_reason, s.read_device,
-  s.device_ratio AS stall_device_ratio,
-  CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
-  CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
-  s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
-    AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
-  s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'
-    AND s.what NOT GLOB 'block_rq *[WD]*'
-    AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
-  s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
-  s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
-  -- The same kworker may be the one of a loop device, which calls fsync.
-  s.kind <> 'fsync' AND s.tid IN (SELECT w.tid FROM _flusher AS w)
-    AS is_flusher,
-  s.task_id IN (SELECT k.task_id FROM wb_task AS k WHERE k.is_kernel = 1)
-    AS is_kernel
-FROM wb_stall AS s
-LEFT JOIN inside AS i ON i.wait_id = s.wait_id
-WHERE s.dur > 0
-  -- Of its pauses recorder_writes tells.
-  AND (
-    s.tid NOT IN (SELECT r.tid FROM _recorder_task AS r)
-    OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
-  );
+  k.task_id, k.is_kernel,
+  k.tid IN (SELECT f.tid FROM _flusher AS f) AS is_flusher,
+  EXISTS (
+    SELECT 1 FROM recorder AS r WHERE instr(r.tids, ' ' || k.tid || ' ') > 0
+  ) AS is_recorder,
+  m.cgroup_ino, m.bdi
+FROM wb_task AS k
+LEFT JOIN member AS m ON m.task_id = k.task_id;
 
 -- @view     _loss_reclaim
 -- @summary  Whether each direct reclaim met dirty pages, by the scans in it;

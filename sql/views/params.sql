@@ -28,8 +28,10 @@ SELECT
 
 -- @view     wb_units
 -- @summary  What the kernel's units are worth, which every conversion reads,
---   and what else holds for all of the machine: its memory, and the settings of
---   dirty limits; of a pair of bytes and ratio, the one that is in force.
+--   and what else holds for all of the machine and the trace, whatever part is
+--   asked for: its kernel and memory, when events begin and end, and the
+--   settings of dirty limits; of a pair of bytes and ratio, the one that is in
+--   force. What reads this and not wb_bounds is kept for all parts.
 -- @grain    one row
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
@@ -60,10 +62,70 @@ SELECT
 -- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
 --   default: no more is proposed; NULL = nothing tells
 -- @column   memory_bytes INTEGER the memory; NULL likewise
+-- @column   first_ts INTEGER first event of the trace, trace clock
+-- @column   last_ts INTEGER last event of the trace, trace clock
+-- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
+--   else, and where events are outside of that, from first_ts to last_ts
+-- @column   release TEXT of the kernel, as uname -r prints it
+-- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
+-- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
+-- @column   dead_bits INTEGER of prev_state of sched_switch when the task has
+--   ended: 64 up to 4.13, which told its raw state (TASK_DEAD), 16 and 32 later
+--   (EXIT_DEAD, EXIT_ZOMBIE). Bits of a task that sleeps (1), is blocked (2),
+--   stopped (4) or traced (8) never changed. Text has letters, which are read
+--   as the newest kernel's
+-- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
+--   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
+--   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
 -- @source   mm/page-writeback.c, include/linux/blk_types.h;
---   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(), WB_STAT_BATCH
+--   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(), WB_STAT_BATCH;
+--   include/trace/events/sched.h __trace_sched_switch_state();
+--   include/linux/sched.h: TASK_REPORT
 -- @materialize
 CREATE VIEW wb_units AS
+WITH
+  fact AS (
+    SELECT
+      coalesce(max(CASE o.key WHEN 'page_bytes' THEN o.value END), 4096)
+        AS page_bytes,
+      max(CASE o.key WHEN 'long_bytes' THEN o.value END) AS long_bytes,
+      max(CASE o.key WHEN 'cpus_count' THEN o.value END) AS cpus_count,
+      max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
+      max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
+      max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
+        AS record_started_ts,
+      max(CASE o.key WHEN 'record_ended_ts' THEN o.value END)
+        AS record_ended_ts,
+      max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
+        AS is_cut,
+      max(CASE o.key WHEN 'kernel_release' THEN o.value END) AS release,
+      max(o.key = 'format' AND o.value GLOB '* text') AS is_text,
+      (
+        SELECT i.value * 1024
+        FROM raw_meminfo AS i
+        WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
+      ) AS memory_bytes
+    FROM raw_meta AS o
+  ),
+  kernel AS (
+    SELECT
+      m.*,
+      CASE
+        WHEN m.release GLOB '[0-9]*.[0-9]*'
+          THEN CAST(m.release AS INTEGER) * 1000
+            + CAST(substr(m.release, instr(m.release, '.') + 1) AS INTEGER)
+      END AS version,
+      CASE WHEN m.release GLOB '[0-9]*.[0-9]*.[0-9]*'
+        THEN substr(m.release, instr(m.release, '.') + 1)
+      END AS behind_major
+    FROM fact AS m
+  ),
+  told AS (
+    SELECT
+      k.*,
+      CASE WHEN k.is_text = 1 THEN NULL ELSE k.version END AS bits_version
+    FROM kernel AS k
+  )
 SELECT
   l.page_bytes, l.long_bytes,
   CASE l.long_bytes WHEN 4 THEN (1 << 32) - 1 ELSE -1 END AS long_mask,
@@ -93,22 +155,26 @@ SELECT
     + (l.cpus_count >> 11 > 0) + (l.cpus_count >> 12 > 0)
   ) AS least_bytes,
   l.memory_bytes / 5 / 1048576 * 1048576 AS most_bytes,
-  l.memory_bytes
-FROM (
-  SELECT
-    coalesce(
-      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
-    ) AS page_bytes,
-    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes')
-      AS long_bytes,
-    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count')
-      AS cpus_count,
-    (
-      SELECT i.value * 1024
-      FROM raw_meminfo AS i
-      WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
-    ) AS memory_bytes
-) AS l
+  l.memory_bytes, l.first_ts, l.last_ts,
+  max(
+    CASE WHEN l.is_cut IS NULL AND l.record_ended_ts > l.record_started_ts
+      THEN l.record_ended_ts - l.record_started_ts
+      ELSE 0
+    END,
+    l.last_ts - l.first_ts
+  ) AS run_ns,
+  l.release, l.version,
+  coalesce(
+    CAST(substr(l.behind_major, instr(l.behind_major, '.') + 1) AS INTEGER), 0
+  ) AS patch,
+  CASE WHEN l.bits_version < 4014 THEN 64 ELSE 48 END AS dead_bits,
+  CASE
+    WHEN l.bits_version < 3009 THEN 0
+    WHEN l.bits_version < 4002 THEN 512
+    WHEN l.bits_version < 4014 THEN 1536
+    ELSE 192
+  END AS idle_bits
+FROM told AS l
 CROSS JOIN (
   SELECT
     max(CASE o.name WHEN 'vm.dirty_bytes' THEN o.number END) AS dirty_bytes,
@@ -122,85 +188,6 @@ CROSS JOIN (
   FROM raw_sysctl AS o
   WHERE o.number >= 0
 ) AS s;
-
--- @view     wb_trace
--- @summary  Facts of the trace and of its kernel, whatever part is asked for.
---   What reads this and not wb_bounds is kept for all parts.
--- @grain    one row
--- @column   first_ts INTEGER first event of the trace, trace clock
--- @column   last_ts INTEGER last event of the trace, trace clock
--- @column   run_ns INTEGER how long was recorded, by meta.json of the recorder;
---   else, and where events are outside of that, from first_ts to last_ts
--- @column   release TEXT of the kernel, as uname -r prints it
--- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
--- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
--- @column   dead_bits INTEGER of prev_state of sched_switch when the task has
---   ended: 64 up to 4.13, which told its raw state (TASK_DEAD), 16 and 32 later
---   (EXIT_DEAD, EXIT_ZOMBIE). Bits of a task that sleeps (1), is blocked (2),
---   stopped (4) or traced (8) never changed. Text has letters, which are read
---   as the newest kernel's
--- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
---   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
---   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
--- @source   include/trace/events/sched.h __trace_sched_switch_state();
---   include/linux/sched.h: TASK_REPORT
--- @materialize
-CREATE VIEW wb_trace AS
-WITH
-  fact AS (
-    SELECT
-      max(CASE o.key WHEN 'first_ts' THEN o.value END) AS first_ts,
-      max(CASE o.key WHEN 'last_ts' THEN o.value END) AS last_ts,
-      max(CASE o.key WHEN 'record_started_ts' THEN o.value END)
-        AS record_started_ts,
-      max(CASE o.key WHEN 'record_ended_ts' THEN o.value END)
-        AS record_ended_ts,
-      max(CASE WHEN o.key GLOB 'range_*_ts' AND o.value IS NOT NULL THEN 1 END)
-        AS is_cut,
-      max(CASE o.key WHEN 'kernel_release' THEN o.value END) AS release,
-      max(o.key = 'format' AND o.value GLOB '* text') AS is_text
-    FROM raw_meta AS o
-  ),
-  kernel AS (
-    SELECT
-      m.*,
-      CASE
-        WHEN m.release GLOB '[0-9]*.[0-9]*'
-          THEN CAST(m.release AS INTEGER) * 1000
-            + CAST(substr(m.release, instr(m.release, '.') + 1) AS INTEGER)
-      END AS version,
-      CASE WHEN m.release GLOB '[0-9]*.[0-9]*.[0-9]*'
-        THEN substr(m.release, instr(m.release, '.') + 1)
-      END AS behind_major
-    FROM fact AS m
-  ),
-  told AS (
-    SELECT
-      k.*,
-      CASE WHEN k.is_text = 1 THEN NULL ELSE k.version END AS bits_version
-    FROM kernel AS k
-  )
-SELECT
-  t.first_ts, t.last_ts,
-  max(
-    CASE WHEN t.is_cut IS NULL AND t.record_ended_ts > t.record_started_ts
-      THEN t.record_ended_ts - t.record_started_ts
-      ELSE 0
-    END,
-    t.last_ts - t.first_ts
-  ) AS run_ns,
-  t.release, t.version,
-  coalesce(
-    CAST(substr(t.behind_major, instr(t.behind_major, '.') + 1) AS INTEGER), 0
-  ) AS patch,
-  CASE WHEN t.bits_version < 4014 THEN 64 ELSE 48 END AS dead_bits,
-  CASE
-    WHEN t.bits_version < 3009 THEN 0
-    WHEN t.bits_version < 4002 THEN 512
-    WHEN t.bits_version < 4014 THEN 1536
-    ELSE 192
-  END AS idle_bits
-FROM told AS t;
 
 -- @view     wb_rule
 -- @summary  The thresholds that this library decides by, each with its reason;

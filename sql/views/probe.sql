@@ -2,6 +2,7 @@
 -- Calls of balance_dirty_pages() by two probes of wbscope record.
 
 -- @view     wb_probe_call
+-- @shared
 -- @summary  Calls of balance_dirty_pages() by the probes on its entry and
 --   return: exact bytes and time, also of calls in free run, which fire no
 --   event. Empty where the probes were not recorded.
@@ -110,7 +111,7 @@ WITH
       CASE WHEN g.ret = -11 AND v.version >= 6000 AND l.pause > 0 THEN 1 ELSE 0
       END AS is_async
     FROM gathered AS g
-    CROSS JOIN wb_trace AS v
+    CROSS JOIN wb_units AS v
     LEFT JOIN known AS k ON k.wb = g.wb
     LEFT JOIN raw_balance_dirty_pages AS l ON l.seq = g.last_event_seq
   ),

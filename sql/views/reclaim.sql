@@ -168,94 +168,29 @@ SELECT
   END AS invocation
 FROM judged AS j;
 
--- @view     reclaim_write
--- @summary  Folios that reclaim gave away to be written, by zone and by who
---   reclaimed: as a patched kernel tells it (mm_vmscan_reclaim_writeback), else
---   by the page frames of mm_vmscan_write_folio.
+-- @view     reclaim_writeback
+-- @summary  What reclaim did with each dirty folio, as a patched kernel tells
+--   it (mm_vmscan_reclaim_writeback), with the counters of its zone, its node
+--   and the machine at that moment. Else the folios that it gave away to be
+--   written, whose zones are told by the page frames of mm_vmscan_write_folio.
 -- @grain    event; order seq
+-- @key      seq
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin
--- @column   node INTEGER memory node; NULL when no single zone has the page
--- @column   zone TEXT zone; ambiguous: several zones span the page; unknown:
---   none
--- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
--- @column   reclaimer TEXT kswapd, memcg, direct or other (madvise, DAMON ...);
---   a patched kernel tells node and proactive too
--- @column   invocation INTEGER of reclaim_work
--- @column   pages_count INTEGER pages of the folio; NULL = not told
--- @column   memcg_id INTEGER memory cgroup that was reclaimed, 0 = the machine;
---   NULL = not told
--- @column   cgroup_path TEXT its path; NULL = not known
--- @column   basis TEXT reclaim_writeback or pfn: what the zone and the
---   reclaimer are from
--- @source   include/trace/events/vmscan.h: reclaim_flags 0x1 anon, 0x2 file
--- @materialize
-CREATE VIEW reclaim_write AS
-WITH
-  placed AS (
-    SELECT
-      w.seq, w.ts, w.tid, w.comm, w.pfn, w.reclaim_flags, w.reclaimer,
-      w.invocation,
-      (
-        SELECT count(*)
-        FROM raw_zone AS z
-        WHERE w.pfn >= z.start_pfn AND w.pfn < z.start_pfn + z.spanned_count
-      ) AS zones_count
-    FROM reclaim_work AS w
-    WHERE w.work = 'write'
-      AND NOT EXISTS (SELECT 1 FROM reclaim_writeback)
-  )
-SELECT
-  p.seq, p.ts, p.tid, p.comm,
-  CASE WHEN p.zones_count = 1 THEN z.node END AS node,
-  CASE
-    WHEN p.zones_count = 1 THEN z.zone
-    WHEN p.zones_count > 1 THEN 'ambiguous'
-    ELSE 'unknown'
-  END AS zone,
-  CASE
-    WHEN p.reclaim_flags & 3 = 1 THEN 'anon'
-    WHEN p.reclaim_flags & 3 = 2 THEN 'file'
-    ELSE 'unknown'
-  END AS kind,
-  p.reclaimer, p.invocation,
-  NULL AS pages_count,
-  NULL AS memcg_id,
-  NULL AS cgroup_path,
-  'pfn' AS basis
-FROM placed AS p
-LEFT JOIN raw_zone AS z
-  ON p.zones_count = 1
-  AND p.pfn >= z.start_pfn
-  AND p.pfn < z.start_pfn + z.spanned_count
-UNION ALL
-SELECT
-  y.seq, y.ts, y.tid, y.comm, y.node, y.zone, y.kind, y.reclaimer, y.invocation,
-  y.pages_count, y.memcg_id, y.cgroup_path,
-  'reclaim_writeback'
-FROM reclaim_writeback AS y
-WHERE y.outcome = 'submitted';
-
--- @view     reclaim_writeback
--- @summary  What reclaim did with each dirty folio, as a patched kernel tells
---   it (mm_vmscan_reclaim_writeback), with the counters of its zone, its node
---   and the machine at that moment.
--- @grain    event; order seq
--- @key      seq
--- @events   vmscan:mm_vmscan_reclaim_writeback
 -- @column   seq INTEGER order of all records
 -- @column   tid INTEGER thread that reclaims
 -- @column   reclaimer TEXT kswapd, direct, memcg (a cgroup at its limit), node
 --   (vm.zone_reclaim_mode), proactive (memory.reclaim) or other
 -- @column   invocation INTEGER of reclaim_work
--- @column   memcg_id INTEGER memory cgroup that was reclaimed; 0 = the machine
+-- @column   memcg_id INTEGER memory cgroup that was reclaimed; 0 = the machine;
+--   NULL = not told, as are all numbers where basis is pfn
 -- @column   cgroup_path TEXT its path, where the run's cgroups file has a
 --   cgroup with this number; NULL = not known
--- @column   node INTEGER memory node
+-- @column   node INTEGER memory node; NULL when no single zone has the page
 -- @column   zone TEXT zone: the kernel's name for it, else that of zoneinfo,
---   else its number
+--   else its number; ambiguous: several zones span the page; unknown: none
 -- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
 -- @column   outcome TEXT submitted (nr_vmscan_write), declined (a file's:
 --   marked for immediate reclaim), refused (no swap, locked) or kept
@@ -278,7 +213,10 @@ WHERE y.outcome = 'submitted';
 -- @column   isolated_bytes INTEGER isolated pages of the machine
 -- @column   dirty_bytes INTEGER dirty pages of the machine
 -- @column   writeback_bytes INTEGER pages of the machine under writeback
--- @source   kernel-tracepoints/; mm/vmscan.c shrink_folio_list()
+-- @column   basis TEXT reclaim_writeback or pfn: what the zone and the
+--   reclaimer are from
+-- @source   kernel-tracepoints/; mm/vmscan.c shrink_folio_list();
+--   include/trace/events/vmscan.h: reclaim_flags 0x1 anon, 0x2 file
 -- @materialize
 CREATE VIEW reclaim_writeback AS
 WITH
@@ -292,6 +230,19 @@ WITH
     SELECT c.cgroup_ino, min(c.path) AS path
     FROM raw_cgroup AS c
     GROUP BY c.cgroup_ino
+  ),
+  placed AS (
+    SELECT
+      w.seq, w.ts, w.tid, w.comm, w.pfn, w.reclaim_flags, w.reclaimer,
+      w.invocation,
+      (
+        SELECT count(*)
+        FROM raw_zone AS z
+        WHERE w.pfn >= z.start_pfn AND w.pfn < z.start_pfn + z.spanned_count
+      ) AS zones_count
+    FROM reclaim_work AS w
+    WHERE w.work = 'write'
+      AND NOT EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
   )
 SELECT
   y.seq, y.ts, y.tid, w.comm, w.reclaimer, w.invocation, y.memcg_id,
@@ -336,12 +287,36 @@ SELECT
   y.g_active_file * u.page_bytes AS active_file_bytes,
   (y.g_isolated_file + y.g_isolated_anon) * u.page_bytes AS isolated_bytes,
   y.g_dirty * u.page_bytes AS dirty_bytes,
-  y.g_writeback * u.page_bytes AS writeback_bytes
+  y.g_writeback * u.page_bytes AS writeback_bytes,
+  'reclaim_writeback' AS basis
 FROM raw_mm_vmscan_reclaim_writeback AS y
 CROSS JOIN wb_units AS u
 JOIN reclaim_work AS w ON w.seq = y.seq
 LEFT JOIN zone_name AS n ON n.zid = y.zid
-LEFT JOIN cgroup_name AS c ON c.cgroup_ino = y.memcg_id;
+LEFT JOIN cgroup_name AS c ON c.cgroup_ino = y.memcg_id
+UNION ALL
+SELECT
+  p.seq, p.ts, p.tid, p.comm, p.reclaimer, p.invocation, NULL, NULL,
+  CASE WHEN p.zones_count = 1 THEN z.node END,
+  CASE
+    WHEN p.zones_count = 1 THEN z.zone
+    WHEN p.zones_count > 1 THEN 'ambiguous'
+    ELSE 'unknown'
+  END,
+  CASE
+    WHEN p.reclaim_flags & 3 = 1 THEN 'anon'
+    WHEN p.reclaim_flags & 3 = 2 THEN 'file'
+    ELSE 'unknown'
+  END,
+  'submitted',
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL,
+  'pfn'
+FROM placed AS p
+LEFT JOIN raw_zone AS z
+  ON p.zones_count = 1
+  AND p.pfn >= z.start_pfn
+  AND p.pfn < z.start_pfn + z.spanned_count;
 
 -- @view     reclaim_run
 -- @summary  What is known of all reclaim of the run: which event counts its
@@ -422,7 +397,7 @@ WITH
       END AS file_count
     FROM _reclaim_scale AS s
     CROSS JOIN gained AS g
-    CROSS JOIN wb_trace AS k
+    CROSS JOIN wb_units AS k
   ),
   closed AS (
     SELECT

@@ -2,141 +2,46 @@
 -- Series that wbscope record samples beside the trace: backing devices, disks,
 -- cgroups, pressure, /proc. Without them these views have no rows.
 
--- @view     wb_bdi_sample
--- @summary  Dirty pages, pages under writeback, threshold and bandwidth of each
---   bdi that had any, as its statistics in debugfs say. From 6.10 on also of
---   each cgroup that writes to it; the bdi's own rows are those of the root
---   cgroup up to 6.9, of all cgroups later.
--- @grain    sample; order bdi, cgroup_ino, ts
--- @column   ts INTEGER ns, trace clock
--- @column   dur_ns INTEGER since the sample before; NULL = the first, or the
---   counters went back: another device has the name, or from 6.10 on a cgroup
---   is gone, whose part the bdi's own row had
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; NULL = the
---   bdi as a whole
--- @column   dirty_bytes INTEGER dirty, not under writeback
--- @column   writeback_bytes INTEGER under writeback
--- @column   wb_dirty_bytes INTEGER both, which the kernel compares
--- @column   wb_thresh_bytes INTEGER its share of the dirty threshold
--- @column   thresh_bytes INTEGER dirty threshold of the machine; NULL in rows
---   of cgroups
--- @column   bg_thresh_bytes INTEGER background threshold of the machine; NULL
---   in rows of cgroups
--- @column   write_bw_bytes_per_s INTEGER the kernel's smoothed estimate
--- @column   dirtied_bytes INTEGER dirtied since the sample before; below 0
---   where more was redirtied; NULL as dur_ns
--- @column   written_bytes INTEGER written since the sample before; NULL as
---   dur_ns
--- @column   dirtied_bytes_per_s REAL the same as a rate
--- @column   written_bytes_per_s REAL the same as a rate
--- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
--- @materialize
-CREATE VIEW wb_bdi_sample AS
-WITH
-  told AS (
-    SELECT
-      s.ts,
-      CASE s.source
-        WHEN 'bdi' THEN s.object
-        ELSE substr(s.object, 1, instr(s.object, '/') - 1)
-      END AS bdi,
-      CASE s.source
-        WHEN 'wb'
-          THEN CAST(substr(s.object, instr(s.object, '/') + 1) AS INTEGER)
-      END AS cgroup_ino,
-      max(CASE WHEN s.name IN ('BdiReclaimable', 'WbReclaimable')
-        THEN s.value END) AS dirty,
-      max(CASE WHEN s.name IN ('BdiWriteback', 'WbWriteback')
-        THEN s.value END) AS writeback,
-      max(CASE WHEN s.name IN ('BdiDirtyThresh', 'WbDirtyThresh')
-        THEN s.value END) AS wb_thresh,
-      max(CASE WHEN s.name = 'DirtyThresh' THEN s.value END) AS thresh,
-      max(CASE WHEN s.name = 'BackgroundThresh' THEN s.value END)
-        AS bg_thresh,
-      max(CASE WHEN s.name IN ('BdiWriteBandwidth', 'WbWriteBandwidth')
-        THEN s.value END) AS write_bw,
-      max(CASE WHEN s.name IN ('BdiDirtied', 'WbDirtied')
-        THEN s.value END) AS dirtied,
-      max(CASE WHEN s.name IN ('BdiWritten', 'WbWritten')
-        THEN s.value END) AS written
-    FROM raw_sample AS s
-    WHERE s.source IN ('bdi', 'wb') AND s.sample = 'sampled'
-    GROUP BY s.ts, s.source, s.object
-  ),
-  used AS (
-    SELECT t.bdi
-    FROM told AS t
-    GROUP BY t.bdi
-    HAVING max(t.dirty + t.writeback) > 0 OR min(t.dirtied) < max(t.dirtied)
-  ),
-  gained AS (
-    SELECT
-      t.*,
-      t.ts - lag(t.ts) OVER wb AS dur_ns,
-      ((t.dirtied - lag(t.dirtied) OVER wb + u.long_half) & u.long_mask)
-        - u.long_half AS dirtied_kib,
-      ((t.written - lag(t.written) OVER wb + u.long_half) & u.long_mask)
-        - u.long_half AS written_kib,
-      lag(t.dirty + t.writeback) OVER wb AS held_kib
-    FROM told AS t
-    CROSS JOIN wb_units AS u
-    WHERE t.bdi IN (SELECT n.bdi FROM used AS n)
-    WINDOW wb AS (PARTITION BY t.bdi, t.cgroup_ino ORDER BY t.ts)
-  ),
-  counted AS (
-    SELECT
-      g.*,
-      -- Pages that are redirtied were dirty.
-      CASE
-        WHEN g.written_kib < 0 OR g.dirtied_kib < -g.held_kib THEN NULL
-        ELSE 1
-      END AS same
-    FROM gained AS g
-  )
-SELECT
-  g.ts,
-  g.dur_ns * g.same AS dur_ns,
-  g.bdi, g.cgroup_ino,
-  g.dirty * u.kib_bytes AS dirty_bytes,
-  g.writeback * u.kib_bytes AS writeback_bytes,
-  (g.dirty + g.writeback) * u.kib_bytes AS wb_dirty_bytes,
-  g.wb_thresh * u.kib_bytes AS wb_thresh_bytes,
-  g.thresh * u.kib_bytes AS thresh_bytes,
-  g.bg_thresh * u.kib_bytes AS bg_thresh_bytes,
-  g.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
-  g.same * g.dirtied_kib * u.kib_bytes AS dirtied_bytes,
-  g.same * g.written_kib * u.kib_bytes AS written_bytes,
-  1.0 * g.same * g.dirtied_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
-    AS dirtied_bytes_per_s,
-  1.0 * g.same * g.written_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
-    AS written_bytes_per_s
-FROM counted AS g
-CROSS JOIN wb_units AS u;
-
 -- @view     wb_usage
--- @summary  What each disk that did something and each cgroup that writes did
---   between two samples, and how long tasks stood still for want of a resource.
--- @grain    sample of a disk, a cgroup or a resource; order source, object,
---   cgroup_ino, ts
--- @column   source TEXT block (/sys/block), cgroup or psi (/proc/pressure)
+-- @summary  What each disk that did something, each bdi that had dirty pages
+--   and each cgroup that writes did between two samples, and how long tasks
+--   stood still for want of a resource. Of a bdi from 6.10 on also what each
+--   cgroup writes to it; the bdi's own rows are those of the root cgroup up to
+--   6.9, of all cgroups later.
+-- @grain    sample of a disk, a bdi, a cgroup or a resource; order source,
+--   object, cgroup_ino, ts
+-- @column   source TEXT block (/sys/block), bdi (debugfs), cgroup or psi
+--   (/proc/pressure)
 -- @column   object TEXT disk, such as vda; folder of a cgroup, NULL = not
---   recorded; cpu, io or memory
+--   recorded; cpu, io or memory; NULL of a bdi
 -- @column   ts INTEGER ns, trace clock, of the later sample
 -- @column   dur_ns INTEGER since the sample before; NULL = the first one of a
---   cgroup, or its counters went back: then there are no counts either
--- @column   device TEXT of a disk, major:minor; NULL = not recorded
--- @column   cgroup_ino INTEGER inode of a cgroup
+--   cgroup or a bdi, or its counters went back: another device has the name, or
+--   from 6.10 on a cgroup is gone, whose part the bdi's own row had. Then there
+--   are no counts either
+-- @column   device TEXT of a disk, major:minor, NULL = not recorded; bdi
+-- @column   cgroup_ino INTEGER inode of a cgroup; of a bdi the cgroup that owns
+--   the wb, 1 = root, NULL = the bdi as a whole
 -- @column   reads_count INTEGER requests of a disk that completed
 -- @column   writes_count INTEGER requests of a disk that completed
 -- @column   read_bytes INTEGER of these; of a cgroup by io.stat, NULL = no io
 --   controller
--- @column   written_bytes INTEGER likewise
+-- @column   written_bytes INTEGER likewise; of a bdi: pages
+-- @column   dirtied_bytes INTEGER of a bdi: dirtied, below 0 where more was
+--   redirtied
 -- @column   busy_ns INTEGER a disk had a request in flight (io_ticks); in steps
 --   of a jiffy from 5.0 on
 -- @column   queued_ns INTEGER requests of a disk times the time that they took
--- @column   dirty_bytes INTEGER of a cgroup: dirty pages, not under writeback
--- @column   writeback_bytes INTEGER of a cgroup: pages under writeback
+-- @column   dirty_bytes INTEGER of a cgroup or a bdi: dirty pages, not under
+--   writeback
+-- @column   writeback_bytes INTEGER of a cgroup or a bdi: pages under writeback
+-- @column   wb_thresh_bytes INTEGER of a bdi: its share of the dirty threshold
+-- @column   thresh_bytes INTEGER dirty threshold of the machine, in rows of
+--   whole bdis
+-- @column   bg_thresh_bytes INTEGER background threshold of the machine,
+--   likewise
+-- @column   write_bw_bytes_per_s INTEGER of a bdi: the kernel's smoothed
+--   estimate
 -- @column   file_bytes INTEGER of a cgroup: page cache
 -- @column   memory_bytes INTEGER of a cgroup: all its memory; NULL on version 1
 -- @column   memory_high_bytes INTEGER of a cgroup: memory.high; NULL = none
@@ -149,17 +54,23 @@ CROSS JOIN wb_units AS u;
 --   other could run; NULL = not told. Of a cgroup: for I/O
 -- @column   memory_full_ns INTEGER all tasks of a cgroup waited for memory
 -- @source   Documentation/block/stat.rst, Documentation/accounting/psi.rst,
---   Documentation/admin-guide/cgroup-v2.rst
+--   Documentation/admin-guide/cgroup-v2.rst; mm/backing-dev.c
+--   bdi_debug_stats_show(), cgwb_debug_stats_show()
 CREATE VIEW wb_usage AS
 SELECT
   'block' AS source,
   b.disk AS object,
   b.ts, b.dur_ns, b.device,
   NULL AS cgroup_ino,
-  b.reads_count, b.writes_count, b.read_bytes, b.written_bytes, b.busy_ns,
-  b.queued_ns,
+  b.reads_count, b.writes_count, b.read_bytes, b.written_bytes,
+  NULL AS dirtied_bytes,
+  b.busy_ns, b.queued_ns,
   NULL AS dirty_bytes,
   NULL AS writeback_bytes,
+  NULL AS wb_thresh_bytes,
+  NULL AS thresh_bytes,
+  NULL AS bg_thresh_bytes,
+  NULL AS write_bw_bytes_per_s,
   NULL AS file_bytes,
   NULL AS memory_bytes,
   NULL AS memory_high_bytes,
@@ -171,17 +82,27 @@ SELECT
 FROM _block_sample AS b
 UNION ALL
 SELECT
+  'bdi',
+  NULL, d.ts, d.dur_ns, d.bdi, d.cgroup_ino, NULL, NULL, NULL, d.written_bytes,
+  d.dirtied_bytes, NULL, NULL, d.dirty_bytes, d.writeback_bytes,
+  d.wb_thresh_bytes, d.thresh_bytes, d.bg_thresh_bytes, d.write_bw_bytes_per_s,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM _bdi_sample AS d
+UNION ALL
+SELECT
   'cgroup',
   c.path, c.ts, c.dur_ns, NULL, c.cgroup_ino, NULL, NULL, c.read_bytes,
-  c.written_bytes, NULL, NULL, c.dirty_bytes, c.writeback_bytes, c.file_bytes,
-  c.memory_bytes, c.memory_high_bytes, c.memory_max_bytes, c.max_events_count,
-  c.io_some_ns, c.io_full_ns, c.memory_full_ns
+  c.written_bytes, NULL, NULL, NULL, c.dirty_bytes, c.writeback_bytes, NULL,
+  NULL, NULL, NULL, c.file_bytes, c.memory_bytes, c.memory_high_bytes,
+  c.memory_max_bytes, c.max_events_count, c.io_some_ns, c.io_full_ns,
+  c.memory_full_ns
 FROM _cgroup_sample AS c
 UNION ALL
 SELECT
   'psi',
   p.resource, p.ts, p.dur_ns, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.some_ns, p.full_ns, NULL
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  p.some_ns, p.full_ns, NULL
 FROM _pressure_sample AS p;
 
 -- @view     _block_sample
@@ -279,6 +200,103 @@ WHERE g.dur_ns > 0
       OR g.io_ticks < 0 OR g.queue_ticks < 0,
     0
   ) = 0;
+
+-- @view     _bdi_sample
+-- @summary  Dirty pages, pages under writeback, threshold and bandwidth of each
+--   bdi that had any, as its statistics in debugfs say. From 6.10 on also of
+--   each cgroup that writes to it; the bdi's own rows are those of the root
+--   cgroup up to 6.9, of all cgroups later.
+-- @grain    sample; order bdi, cgroup_ino, ts
+-- @column   ts INTEGER as in wb_usage
+-- @column   dur_ns INTEGER as in wb_usage
+-- @column   bdi TEXT device of wb_usage
+-- @column   cgroup_ino INTEGER as in wb_usage
+-- @column   dirty_bytes INTEGER as in wb_usage
+-- @column   writeback_bytes INTEGER as in wb_usage
+-- @column   wb_thresh_bytes INTEGER as in wb_usage
+-- @column   thresh_bytes INTEGER as in wb_usage
+-- @column   bg_thresh_bytes INTEGER as in wb_usage
+-- @column   write_bw_bytes_per_s INTEGER as in wb_usage
+-- @column   dirtied_bytes INTEGER as in wb_usage
+-- @column   written_bytes INTEGER as in wb_usage
+-- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
+-- @materialize
+CREATE VIEW _bdi_sample AS
+WITH
+  told AS (
+    SELECT
+      s.ts,
+      CASE s.source
+        WHEN 'bdi' THEN s.object
+        ELSE substr(s.object, 1, instr(s.object, '/') - 1)
+      END AS bdi,
+      CASE s.source
+        WHEN 'wb'
+          THEN CAST(substr(s.object, instr(s.object, '/') + 1) AS INTEGER)
+      END AS cgroup_ino,
+      max(CASE WHEN s.name IN ('BdiReclaimable', 'WbReclaimable')
+        THEN s.value END) AS dirty,
+      max(CASE WHEN s.name IN ('BdiWriteback', 'WbWriteback')
+        THEN s.value END) AS writeback,
+      max(CASE WHEN s.name IN ('BdiDirtyThresh', 'WbDirtyThresh')
+        THEN s.value END) AS wb_thresh,
+      max(CASE WHEN s.name = 'DirtyThresh' THEN s.value END) AS thresh,
+      max(CASE WHEN s.name = 'BackgroundThresh' THEN s.value END)
+        AS bg_thresh,
+      max(CASE WHEN s.name IN ('BdiWriteBandwidth', 'WbWriteBandwidth')
+        THEN s.value END) AS write_bw,
+      max(CASE WHEN s.name IN ('BdiDirtied', 'WbDirtied')
+        THEN s.value END) AS dirtied,
+      max(CASE WHEN s.name IN ('BdiWritten', 'WbWritten')
+        THEN s.value END) AS written
+    FROM raw_sample AS s
+    WHERE s.source IN ('bdi', 'wb') AND s.sample = 'sampled'
+    GROUP BY s.ts, s.source, s.object
+  ),
+  used AS (
+    SELECT t.bdi
+    FROM told AS t
+    GROUP BY t.bdi
+    HAVING max(t.dirty + t.writeback) > 0 OR min(t.dirtied) < max(t.dirtied)
+  ),
+  gained AS (
+    SELECT
+      t.*,
+      t.ts - lag(t.ts) OVER wb AS dur_ns,
+      ((t.dirtied - lag(t.dirtied) OVER wb + u.long_half) & u.long_mask)
+        - u.long_half AS dirtied_kib,
+      ((t.written - lag(t.written) OVER wb + u.long_half) & u.long_mask)
+        - u.long_half AS written_kib,
+      lag(t.dirty + t.writeback) OVER wb AS held_kib
+    FROM told AS t
+    CROSS JOIN wb_units AS u
+    WHERE t.bdi IN (SELECT n.bdi FROM used AS n)
+    WINDOW wb AS (PARTITION BY t.bdi, t.cgroup_ino ORDER BY t.ts)
+  ),
+  counted AS (
+    SELECT
+      g.*,
+      -- Pages that are redirtied were dirty.
+      CASE
+        WHEN g.written_kib < 0 OR g.dirtied_kib < -g.held_kib THEN NULL
+        ELSE 1
+      END AS same
+    FROM gained AS g
+  )
+SELECT
+  g.ts,
+  g.dur_ns * g.same AS dur_ns,
+  g.bdi, g.cgroup_ino,
+  g.dirty * u.kib_bytes AS dirty_bytes,
+  g.writeback * u.kib_bytes AS writeback_bytes,
+  g.wb_thresh * u.kib_bytes AS wb_thresh_bytes,
+  g.thresh * u.kib_bytes AS thresh_bytes,
+  g.bg_thresh * u.kib_bytes AS bg_thresh_bytes,
+  g.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
+  g.same * g.dirtied_kib * u.kib_bytes AS dirtied_bytes,
+  g.same * g.written_kib * u.kib_bytes AS written_bytes
+FROM counted AS g
+CROSS JOIN wb_units AS u;
 
 -- @view     _cgroup_sample
 -- @summary  Dirty pages, memory and I/O of each cgroup that writes.

@@ -103,7 +103,7 @@ SELECT
   CASE WHEN p.next_is_end = 1 THEN p.next_error END AS error,
   CASE WHEN p.next_is_end = 1 THEN p.next_tid END AS answer_tid
 FROM paired AS p
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE p.is_end = 0
   -- It wants no answer.
   AND p.op NOT IN ('FORGET', 'BATCH_FORGET', 'INTERRUPT');

@@ -44,26 +44,83 @@
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
 --   include/linux/mmzone.h enum vmscan_throttle_state
 -- @materialize
--- @cost     91
+-- @cost     180
 CREATE VIEW wb_stall AS
 WITH
-  shared AS (
+  -- Where the wait's events name no device, the only one that commits or
+  -- requests name is taken, if it is one; for requests also where they name
+  -- another one (a partition, a device mapper), but no bdi of NFS or FUSE,
+  -- which have no disk: 0:45.
+  asked AS (
+    SELECT
+      w.wait_id,
+      coalesce(n.resource, o.resource) AS resource,
+      coalesce(n.device, o.device) AS device
+    FROM wb_wait AS w
+    CROSS JOIN (SELECT DISTINCT s.resource FROM _busy_kind AS s) AS r
+    LEFT JOIN _busy_kind AS n ON n.resource = r.resource AND n.device = w.device
+    LEFT JOIN _busy_kind AS o
+      ON o.resource = r.resource
+      AND o.devices_count = 1
+      AND o.is_disk
+      AND r.resource <> 'server'
+      AND (
+        w.device IS NULL
+        OR (r.resource <> 'journal' AND w.device NOT GLOB '0:*')
+      )
+    WHERE w.end_ts IS NOT NULL
+      AND CASE r.resource
+        WHEN 'kswapd' THEN w.kind = 'direct reclaim' AND w.ts >= o.first_ts
+        ELSE w.kind IN (
+          'folio wait', 'journal', 'server', 'fsync', 'sync', 'write',
+          'blocked outside throttling'
+        )
+      END
+      AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
+  ),
+  covered AS (
+    SELECT
+      p.wait_id, a.resource,
+      busy_until!(p.to_ts, a.resource, a.device)
+        - busy_until!(p.from_ts, a.resource, a.device) AS busy_ns
+    FROM wb_wait_piece AS p
+    CROSS JOIN asked AS a ON a.wait_id = p.wait_id
+    -- busy_until reads it.
+    WHERE EXISTS (SELECT 1 FROM wb_busy)
+  ),
+  busy AS (
+    SELECT
+      c.wait_id,
+      sum(CASE WHEN c.resource = 'journal' THEN c.busy_ns END) AS journal_ns,
+      sum(CASE WHEN c.resource = 'device' THEN c.busy_ns END) AS device_ns,
+      sum(CASE WHEN c.resource = 'server' THEN c.busy_ns END) AS server_ns,
+      sum(CASE WHEN c.resource = 'kswapd' THEN c.busy_ns END) AS kswapd_ns
+    FROM covered AS c
+    GROUP BY c.wait_id
+  ),
+  own AS (
+    SELECT p.wait_id, sum(p.to_ts - p.from_ts) AS own_ns
+    FROM wb_wait_piece AS p
+    GROUP BY p.wait_id
+  ),
+  known AS (
     SELECT
       w.*,
       CASE WHEN w.kind = 'throttle' THEN w.ref_seq END AS throttle_seq,
       CASE WHEN w.kind = 'block queue' THEN w.ref_seq END AS request_seq,
       CASE WHEN w.kind = 'memcg reclaim' THEN w.ref_seq END AS memcg_seq,
-      b.own_ns,
-      1.0 * b.journal_ns / b.own_ns AS journal_ratio,
-      1.0 * b.device_ns / b.own_ns AS device_ratio,
-      1.0 * b.server_ns / b.own_ns AS server_ratio,
-      1.0 * b.kswapd_ns / b.own_ns AS kswapd_ratio
+      o.own_ns,
+      1.0 * b.journal_ns / o.own_ns AS journal_ratio,
+      1.0 * b.device_ns / o.own_ns AS device_ratio,
+      1.0 * b.server_ns / o.own_ns AS server_ratio,
+      1.0 * b.kswapd_ns / o.own_ns AS kswapd_ratio
     FROM wb_wait AS w
     CROSS JOIN wb_rule AS v
-    LEFT JOIN _wait_busy AS b ON b.wait_id = w.wait_id
+    LEFT JOIN own AS o ON o.wait_id = w.wait_id
+    LEFT JOIN busy AS b ON b.wait_id = o.wait_id
     WHERE w.end_ts IS NULL
       -- What a known wait leaves of a sleep at its ends is none of its own.
-      OR (b.wait_id IS NOT NULL AND (w.rank > 0 OR b.own_ns >= v.call_least_ns))
+      OR (o.wait_id IS NOT NULL AND (w.rank > 0 OR o.own_ns >= v.call_least_ns))
   )
 SELECT
   s.wait_id, s.seq, s.ts,
@@ -99,7 +156,6 @@ SELECT
           THEN 'device latency'
         ELSE 'queued behind others'
       END
-    WHEN s.own_ns IS NULL THEN 'unknown'
     WHEN s.kind <> 'folio wait' AND s.journal_ratio >= r.most_ratio
       THEN 'journal commit'
     WHEN s.server_ratio >= r.most_ratio THEN 'server latency'
@@ -112,7 +168,7 @@ SELECT
   s.kswapd_ratio, s.ref_seq, y.sync_call, y.is_failed,
   x.reason AS outside_reason,
   x.device AS read_device
-FROM shared AS s
+FROM known AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq
@@ -222,11 +278,20 @@ WITH
       t.task_id,
       t.cgroup_ino AS told_cgroup_ino,
       coalesce(t.cgroup_ino, 1) AS cgroup_ino,
-      t.call_seq, t.domain, t.limit_bytes, t.setpoint_bytes,
-      t.wb_setpoint_bytes, t.dirty_bytes, t.wb_dirty_bytes,
-      t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
-      t.task_ratelimit_bytes_per_s AS task_bytes_per_s
+      t.call_seq,
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+      CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+        AS limit_bytes,
+      r.setpoint * u.page_bytes AS setpoint_bytes,
+      wb_setpoint!(r, u) * u.page_bytes AS wb_setpoint_bytes,
+      r.dirty * u.page_bytes AS dirty_bytes,
+      r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+      r.dirty_ratelimit * u.kib_bytes AS base_bytes_per_s,
+      r.task_ratelimit * u.kib_bytes AS task_bytes_per_s
     FROM wb_throttle_pause AS t
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = t.seq
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = t.seq
     WHERE t.slept_ns > 0
   ),
   -- LIMIT -1: all of them. Without it SQLite works each column out anew
@@ -454,26 +519,17 @@ SELECT
   ) AS top_write_bw_bytes_per_s
 FROM wb_bandwidth AS w;
 
--- @view     _wait_busy
--- @summary  Each wait's own time, and how much of it a journal commit, a busy
---   device or server, or an awake kswapd covers. Where the wait's events name
---   no device, the only one that commits or requests name is taken, if it is
---   one; for requests also where they name another one (a partition, a device
---   mapper), but no bdi of NFS or FUSE, which have no disk: 0:45. What is busy
---   because its disks are (wb_stack) is no other one.
--- @grain    wait that keeps time of its own; order wait_id
--- @column   own_ns INTEGER its time without the waits inside it
--- @column   journal_ns INTEGER of that, while the journal committed; NULL =
---   not recorded
--- @column   device_ns INTEGER of that, while the device had requests; NULL =
---   not recorded
--- @column   server_ns INTEGER of that, while the server had requests; NULL =
---   not recorded
--- @column   kswapd_ns INTEGER of that, while kswapd of any node was awake;
---   NULL = not recorded
+-- @view     _busy_kind
+-- @summary  What was busy at all, and how many of its kind. What is busy
+--   because its disks are (wb_stack) is none of these.
+-- @grain    resource, device; order resource, device
+-- @column   resource TEXT as in wb_busy, but write
+-- @column   device TEXT as in wb_busy
+-- @column   first_ts INTEGER ns, start of the first stretch
+-- @column   is_disk INTEGER 0: it is busy because its disks are
+-- @column   devices_count INTEGER with the resource and is_disk = 1
 -- @materialize
--- @cost     89
-CREATE VIEW _wait_busy AS
+CREATE VIEW _busy_kind AS
 WITH
   named AS (
     SELECT d.resource, d.device, min(d.from_ts) AS first_ts
@@ -491,77 +547,11 @@ WITH
         WHERE k.bdi = d.device AND l.resource = d.resource
       ) AS is_disk
     FROM named AS d
-  ),
-  seen AS (
-    SELECT
-      t.*,
-      sum(t.is_disk) OVER (PARTITION BY t.resource) AS devices_count
-    FROM told AS t
-  ),
-  asked AS (
-    SELECT
-      w.wait_id,
-      coalesce(n.resource, o.resource) AS resource,
-      coalesce(n.device, o.device) AS device
-    FROM wb_wait AS w
-    CROSS JOIN (SELECT DISTINCT s.resource FROM seen AS s) AS r
-    LEFT JOIN seen AS n ON n.resource = r.resource AND n.device = w.device
-    LEFT JOIN seen AS o
-      ON o.resource = r.resource
-      AND o.devices_count = 1
-      AND o.is_disk
-      AND r.resource <> 'server'
-      AND (
-        w.device IS NULL
-        OR (r.resource <> 'journal' AND w.device NOT GLOB '0:*')
-      )
-    WHERE w.end_ts IS NOT NULL
-      AND (
-        (
-          r.resource = 'kswapd'
-          AND w.kind = 'direct reclaim'
-          AND w.ts >= o.first_ts
-        )
-        OR (
-          r.resource <> 'kswapd'
-          AND w.kind IN (
-            'folio wait', 'journal', 'server', 'fsync', 'sync', 'write',
-            'blocked outside throttling'
-          )
-        )
-      )
-      AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
-  ),
-  covered AS (
-    SELECT
-      a.wait_id, a.resource,
-      sum(
-        busy_until!(p.to_ts, a.resource, a.device)
-          - busy_until!(p.from_ts, a.resource, a.device)
-      ) AS busy_ns
-    FROM wb_wait_piece AS p
-    CROSS JOIN asked AS a ON a.wait_id = p.wait_id
-    GROUP BY a.wait_id, a.resource
-  ),
-  shares AS (
-    SELECT
-      -- Typed as that of the pieces, so that SQLite can make an index.
-      CAST(c.wait_id AS INTEGER) AS wait_id,
-      max(CASE WHEN c.resource = 'journal' THEN c.busy_ns END) AS journal_ns,
-      max(CASE WHEN c.resource = 'device' THEN c.busy_ns END) AS device_ns,
-      max(CASE WHEN c.resource = 'server' THEN c.busy_ns END) AS server_ns,
-      max(CASE WHEN c.resource = 'kswapd' THEN c.busy_ns END) AS kswapd_ns
-    FROM covered AS c
-    GROUP BY c.wait_id
-  ),
-  own AS (
-    SELECT p.wait_id, sum(p.to_ts - p.from_ts) AS own_ns
-    FROM wb_wait_piece AS p
-    GROUP BY p.wait_id
   )
-SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.server_ns, s.kswapd_ns
-FROM own AS o
-LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
+SELECT
+  t.resource, t.device, t.first_ts, t.is_disk,
+  sum(t.is_disk) OVER (PARTITION BY t.resource) AS devices_count
+FROM told AS t;
 
 -- @view     _stall_sync
 -- @summary  Waits until dirty data is on the disk: in sync and fsync, or only

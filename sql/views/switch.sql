@@ -20,7 +20,7 @@ WITH
       s.seq, s.ts,
       0 AS is_on,
       left_state!(s, k) AS left_state
-    FROM wb_trace AS k
+    FROM wb_units AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_pid <> 0
     UNION ALL
@@ -41,7 +41,7 @@ SELECT
   p.seq, p.ts, p.tid, p.ran_ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts
 FROM paired AS p
-CROSS JOIN wb_trace AS b
+CROSS JOIN wb_units AS b
 WHERE p.left_state = 'D'
   -- Two switches off the CPU in a row: the one onto it was not recorded.
   AND coalesce(p.next_is_on, 1) = 1;

@@ -253,7 +253,7 @@ LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 CREATE VIEW wb_cgroup AS
 WITH
   old_kernel AS (
-    SELECT k.version FROM wb_trace AS k
+    SELECT k.version FROM wb_units AS k
     WHERE k.version IS NULL OR k.version BETWEEN 4003 AND 4005
   ),
   named AS (
@@ -316,7 +316,7 @@ WITH
     FROM raw_sched_process_exit AS x
     UNION ALL
     SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
-    FROM wb_trace AS k
+    FROM wb_units AS k
     CROSS JOIN raw_sched_switch AS s
     WHERE s.prev_state & k.dead_bits <> 0 AND s.prev_pid <> 0
   ),

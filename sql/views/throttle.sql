@@ -8,21 +8,42 @@
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread that dirties pages
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_step INTEGER 1: it charged pages, was slept after or went round
 --   the loop; NULL = it did nothing, as most events of a busy run. A question
 --   about sleeps and charged pages is fast with WHERE is_step = 1
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
 --   0: the call went round its loop again
 -- @column   is_last INTEGER 1: last event of a call
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   period_ns INTEGER time that the dirtied pages are worth
+-- @column   think_ns INTEGER time since the scheduled end of the last pause
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
 -- @column   accounted_bytes INTEGER bytes that this event adds to what its task
 --   dirtied; adding these up gives a lower bound (pages that an exited task
 --   left on the CPU are charged to the next one)
+-- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
+-- @column   setpoint_bytes INTEGER where the dirty pages should settle
+-- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
+-- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
+-- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 CREATE VIEW wb_throttle AS
 SELECT
@@ -44,54 +65,212 @@ SELECT
       WHERE task_of!(k, r)
     )
   ) AS task_id,
-  r.bdi, r.cgroup_ino, c.is_step,
+  r.bdi,
+  coalesce(
+    r.cgroup_ino,
+    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
+  ) AS cgroup_ino,
+  c.is_step,
   coalesce(c.is_first, 1) AS is_first,
   coalesce(c.is_last, 1) AS is_last,
-  r.pause_ns, r.paused_ns, r.period_ns, r.think_ns,
+  r.pause * u.ms_ns AS pause_ns,
+  r.paused * u.ms_ns AS paused_ns,
+  r.period * u.ms_ns AS period_ns,
+  r.think * u.ms_ns AS think_ns,
   coalesce(c.sleep_ts, r.ts) AS sleep_ts,
   coalesce(c.slept_ns, 0) AS slept_ns,
   c.slept_basis, c.call_ns,
   coalesce(c.is_async, 0) AS is_async,
-  r.dirtied_bytes,
+  r.dirtied * u.page_bytes AS dirtied_bytes,
   coalesce(c.accounted_bytes, 0) AS accounted_bytes,
-  r.dirtied_pause_bytes, r.domain, r.limit_bytes, r.setpoint_bytes,
-  r.dirty_bytes, r.wb_setpoint_bytes, r.wb_dirty_bytes,
-  r.dirty_ratelimit_bytes_per_s, r.task_ratelimit_bytes_per_s
-FROM _throttle_event AS r
+  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
+  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+    AS limit_bytes,
+  r.setpoint * u.page_bytes AS setpoint_bytes,
+  r.dirty * u.page_bytes AS dirty_bytes,
+  wb_setpoint!(r, u) * u.page_bytes AS wb_setpoint_bytes,
+  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
+  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
+FROM raw_balance_dirty_pages AS r
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 
 -- @view     wb_throttle_pause
--- @summary  Of wb_throttle the events with a pause. A verdict stands on them,
---   and a busy run has many times as many that only charge pages.
+-- @summary  What each event of wb_throttle with a pause cost its task: the
+--   sleep, and the pages charged. A verdict stands on them, and a busy run has
+--   many times as many that only charge pages.
 -- @grain    event with a pause; order seq
+-- @key      seq
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   call_seq INTEGER of the first event with a pause of the same call
+-- @column   is_first INTEGER as in wb_throttle
+-- @column   is_last INTEGER as in wb_throttle
+-- @column   pause_ns INTEGER intended sleep
+-- @column   paused_ns INTEGER as in wb_throttle
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
+--   before ts where events of the call were lost
+-- @column   slept_ns INTEGER of the whole sleep
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; probe: between the probes on its entry and return; sched: between
+--   two sched_switch; paused: from the next event of the call; intended: pause
+--   plus half a jiffy
+-- @column   call_ns INTEGER in the last event of a call that is a step: how
+--   long the call took; without its return: the time in it so far and the sleep
+-- @column   is_async INTEGER as in wb_throttle
+-- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
+-- @column   done_seq INTEGER of the return of its call; NULL = not recorded
+-- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
+-- @materialize
+-- @cost     160
 CREATE VIEW wb_throttle_pause AS
+WITH
+  -- Tasks that sched_switch was recorded for.
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  step AS (
+    SELECT
+      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
+      c.dirtied,
+      n.ts AS next_ts,
+      n.paused AS next_paused,
+      goes_on!(d, p, c) AS goes_on,
+      CASE
+        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
+        WHEN d.precedes_done = 1 THEN 0
+        ELSE coalesce(goes_round!(c, n), 0)
+      END AS will_go_on,
+      d.done_seq, d.done_ts,
+      d.is_async AS is_done_async,
+      d.wait_ns, d.wait_ts, d.call_ns,
+      d.basis AS done_basis
+    FROM raw_balance_dirty_pages AS c
+    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = c.seq
+    LEFT JOIN raw_balance_dirty_pages AS p
+      ON c.paused > 0 AND p.seq = c.prev_seq
+    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+    WHERE is_step!(c) AND c.pause > 0
+  ),
+  judged AS (
+    SELECT
+      n.*,
+      u.ms_ns, u.page_bytes, h.jiffy_ns, u.last_ts,
+      -- The task came back at once although it had a long pause to sleep: it
+      -- got EAGAIN and an io_uring worker will do it again.
+      n.done_ts IS NULL
+      AND n.will_go_on = 0
+      AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
+      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
+        AS came_back_at_once,
+      -- Back before the pause was over and no sleep seen: it did not sleep.
+      CASE
+        WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
+        WHEN w.tid IS NOT NULL
+          AND n.next_ts >= n.ts
+          AND n.next_ts - n.ts < n.pause * u.ms_ns
+          THEN 0
+      END AS measured_ns,
+      s.sleep_ts
+    FROM wb_units AS u
+    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN step AS n
+    LEFT JOIN watched AS w ON w.tid = n.tid
+    LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
+    -- No limit; without, each case below would be written out in the next.
+    LIMIT -1
+  ),
+  measured AS (
+    SELECT
+      j.*,
+      CASE
+        WHEN j.is_done_async = 1 THEN 1
+        WHEN j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0 THEN 1
+        ELSE 0
+      END AS is_async,
+      CASE
+        WHEN j.wait_ns IS NOT NULL THEN j.done_basis
+        WHEN j.measured_ns IS NOT NULL THEN 'sched'
+        WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
+        ELSE 'intended'
+      END AS slept_basis,
+      -- Until when a sleep can have lasted at most.
+      CASE
+        WHEN j.will_go_on = 0 AND j.done_ts >= j.ts THEN j.done_ts
+        WHEN j.next_ts >= j.ts THEN j.next_ts
+        ELSE j.last_ts
+      END - j.ts AS room_ns,
+      (j.next_paused - j.paused) * j.ms_ns AS paused_step_ns,
+      j.pause * j.ms_ns + coalesce(j.jiffy_ns, 0) / 2 AS intended_ns
+    FROM judged AS j
+  ),
+  slept AS (
+    SELECT
+      m.*,
+      CASE
+        WHEN m.is_async = 1 THEN 0
+        WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
+        WHEN m.slept_basis = 'sched' THEN m.measured_ns
+        -- The kernel's ms and the trace clock are different clocks: never
+        -- longer than to the task's next event.
+        WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
+          THEN m.paused_step_ns
+        WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
+          THEN m.intended_ns
+        ELSE m.room_ns
+      END AS slept_ns
+    FROM measured AS m
+  )
 SELECT
-  p.seq, p.ts, p.tid, p.task_id, p.bdi, p.cgroup_ino,
-  CASE p.is_first
-    WHEN 1 THEN p.seq
-    ELSE coalesce(
-      (
-        SELECT f.seq
-        FROM _throttle_pause AS f
-        WHERE f.tid = p.tid AND f.is_first = 1 AND f.seq < p.seq
-        ORDER BY f.seq DESC
-        LIMIT 1
-      ),
-      p.seq
-    )
-  END AS call_seq,
-  p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns, p.slept_basis, p.call_ns,
-  p.accounted_bytes, p.done_seq, e.period_ns, e.think_ns, e.dirtied_bytes,
-  e.domain, e.limit_bytes, e.setpoint_bytes, e.dirty_bytes, e.wb_setpoint_bytes,
-  e.wb_dirty_bytes, e.dirty_ratelimit_bytes_per_s, e.task_ratelimit_bytes_per_s
-FROM _throttle_pause AS p
-CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
+  m.seq, m.ts, m.tid, k.task_id, m.bdi,
+  coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  coalesce(
+    max(CASE m.goes_on WHEN 0 THEN m.seq END) OVER (
+      PARTITION BY m.tid ORDER BY m.seq ROWS UNBOUNDED PRECEDING
+    ),
+    m.seq
+  ) AS call_seq,
+  1 - m.goes_on AS is_first,
+  1 - m.will_go_on AS is_last,
+  m.pause * m.ms_ns AS pause_ns,
+  m.paused * m.ms_ns AS paused_ns,
+  -- A measured wait has more in it than the sleep, but no other event.
+  CASE
+    WHEN m.wait_ns IS NULL THEN coalesce(m.sleep_ts, m.ts)
+    WHEN m.wait_ts IS NOT NULL THEN m.wait_ts
+    WHEN m.slept_ns > m.room_ns THEN m.ts
+    WHEN m.sleep_ts + m.slept_ns > m.ts + m.room_ns
+      THEN m.ts + m.room_ns - m.slept_ns
+    ELSE coalesce(m.sleep_ts, m.ts)
+  END AS sleep_ts,
+  m.slept_ns, m.slept_basis,
+  CASE
+    WHEN m.will_go_on = 0
+      THEN coalesce(m.call_ns, m.paused * m.ms_ns + m.slept_ns)
+  END AS call_ns,
+  m.is_async,
+  CASE
+    WHEN m.goes_on = 1 OR m.is_async = 1 THEN 0
+    ELSE m.dirtied * m.page_bytes
+  END AS accounted_bytes,
+  m.done_seq
+FROM slept AS m
+LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
+LEFT JOIN wb_task AS k ON task_of!(k, m);
 
 -- @view     wb_throttle_domain
+-- @shared
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's
@@ -150,7 +329,7 @@ WITH
         WHEN k.version >= 6015 OR (k.version = 6014 AND k.patch >= 2) THEN 1
         ELSE 0
       END AS has_limit
-    FROM wb_trace AS k
+    FROM wb_units AS k
   ),
   judged AS (
     SELECT
@@ -187,232 +366,6 @@ SELECT
   CASE WHEN j.domain = 'global' THEN 1 ELSE j.has_limit END AS has_limit
 FROM judged AS j;
 
--- @view     _throttle_event
--- @summary  What each balance_dirty_pages event says.
--- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER time spent in this call so far
--- @column   period_ns INTEGER time that the dirtied pages are worth
--- @column   think_ns INTEGER time since the scheduled end of the last pause
--- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
--- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
--- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
---   cgroup throttled up to 6.14.1, which recorded the machine's limit
--- @column   setpoint_bytes INTEGER where the dirty pages should settle
--- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
--- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
---   32-bit kernels with limits so high that the kernel's product wraps
--- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
--- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
--- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
-CREATE VIEW _throttle_event AS
-SELECT
-  r.seq, r.ts, r.tid, r.bdi,
-  coalesce(
-    r.cgroup_ino,
-    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
-  ) AS cgroup_ino,
-  r.pause * u.ms_ns AS pause_ns,
-  r.paused * u.ms_ns AS paused_ns,
-  r.period * u.ms_ns AS period_ns,
-  r.think * u.ms_ns AS think_ns,
-  r.dirtied * u.page_bytes AS dirtied_bytes,
-  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
-  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
-    AS limit_bytes,
-  r.setpoint * u.page_bytes AS setpoint_bytes,
-  r.dirty * u.page_bytes AS dirty_bytes,
-  CASE
-    -- setpoint * wb_thresh, in 32 bits.
-    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 1 << 32 THEN NULL
-    ELSE r.wb_setpoint * u.page_bytes
-  END AS wb_setpoint_bytes,
-  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
-  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
-  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
-FROM raw_balance_dirty_pages AS r
-CROSS JOIN wb_units AS u
-LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
-
--- @view     _throttle_pause
--- @summary  What each balance_dirty_pages event with a pause cost its task: the
---   sleep, and the pages charged.
--- @grain    event with a pause; order seq
--- @key      seq
--- @index    tid is_first
--- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
---   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_first INTEGER as in wb_throttle
--- @column   is_last INTEGER as in wb_throttle
--- @column   pause_ns INTEGER intended sleep
--- @column   paused_ns INTEGER as in wb_throttle
--- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
---   before ts where events of the call were lost
--- @column   slept_ns INTEGER of the whole sleep
--- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; probe: between the probes on its entry and return; sched: between
---   two sched_switch; paused: from the next event of the call; intended: pause
---   plus half a jiffy
--- @column   call_ns INTEGER in the last event of a call that is a step: how
---   long the call took; without its return: the time in it so far and the sleep
--- @column   is_async INTEGER as in wb_throttle
--- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
--- @column   done_seq INTEGER of the return of its call; NULL = not recorded
--- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
--- @materialize
--- @cost     160
-CREATE VIEW _throttle_pause AS
-WITH
-  -- Tasks that sched_switch was recorded for.
-  watched AS (
-    SELECT DISTINCT s.prev_pid AS tid
-    FROM raw_sched_switch AS s
-  ),
-  step AS (
-    SELECT
-      c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
-      c.dirtied,
-      n.ts AS next_ts,
-      n.paused AS next_paused,
-      CASE
-        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
-        WHEN d.follows_done = 1 THEN 0
-        WHEN goes_round!(p, c) THEN 1
-        ELSE 0
-      END AS goes_on,
-      CASE
-        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
-        WHEN d.precedes_done = 1 THEN 0
-        WHEN goes_round!(c, n) THEN 1
-        ELSE 0
-      END AS will_go_on,
-      d.done_seq, d.done_ts,
-      d.is_async AS is_done_async,
-      d.wait_ns, d.wait_ts, d.call_ns,
-      d.basis AS done_basis
-    FROM raw_balance_dirty_pages AS c
-    LEFT JOIN raw_balance_dirty_pages AS n ON n.prev_seq = c.seq
-    LEFT JOIN raw_balance_dirty_pages AS p
-      ON c.paused > 0 AND p.seq = c.prev_seq
-    LEFT JOIN _throttle_done AS d ON d.seq = c.seq
-    WHERE is_step!(c) AND c.pause > 0
-  ),
-  judged AS (
-    SELECT
-      n.*,
-      u.ms_ns, u.page_bytes, h.jiffy_ns, b.last_ts,
-      -- The task came back at once although it had a long pause to sleep: it
-      -- got EAGAIN and an io_uring worker will do it again.
-      n.done_ts IS NULL
-      AND n.will_go_on = 0
-      AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
-      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
-        AS came_back_at_once,
-      -- Back before the pause was over and no sleep seen: it did not sleep.
-      CASE
-        WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
-        WHEN w.tid IS NOT NULL
-          AND n.next_ts >= n.ts
-          AND n.next_ts - n.ts < n.pause * u.ms_ns
-          THEN 0
-      END AS measured_ns,
-      s.sleep_ts
-    FROM wb_units AS u
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_trace AS b
-    CROSS JOIN wb_hz AS h
-    CROSS JOIN step AS n
-    LEFT JOIN watched AS w ON w.tid = n.tid
-    LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
-    -- No limit; without, each case below would be written out in the next.
-    LIMIT -1
-  ),
-  measured AS (
-    SELECT
-      j.*,
-      CASE
-        WHEN j.is_done_async = 1 THEN 1
-        WHEN j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0 THEN 1
-        ELSE 0
-      END AS is_async,
-      CASE
-        WHEN j.wait_ns IS NOT NULL THEN j.done_basis
-        WHEN j.measured_ns IS NOT NULL THEN 'sched'
-        WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
-        ELSE 'intended'
-      END AS slept_basis,
-      -- Until when a sleep can have lasted at most.
-      CASE
-        WHEN j.will_go_on = 0 AND j.done_ts >= j.ts THEN j.done_ts
-        WHEN j.next_ts >= j.ts THEN j.next_ts
-        ELSE j.last_ts
-      END - j.ts AS room_ns,
-      (j.next_paused - j.paused) * j.ms_ns AS paused_step_ns,
-      j.pause * j.ms_ns + coalesce(j.jiffy_ns, 0) / 2 AS intended_ns
-    FROM judged AS j
-  ),
-  slept AS (
-    SELECT
-      m.*,
-      CASE
-        WHEN m.is_async = 1 THEN 0
-        WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
-        WHEN m.slept_basis = 'sched' THEN m.measured_ns
-        -- The kernel's ms and the trace clock are different clocks: never
-        -- longer than to the task's next event.
-        WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
-          THEN m.paused_step_ns
-        WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
-          THEN m.intended_ns
-        ELSE m.room_ns
-      END AS slept_ns
-    FROM measured AS m
-  )
-SELECT
-  m.seq, m.ts, m.tid, k.task_id, m.bdi,
-  coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
-  1 - m.goes_on AS is_first,
-  1 - m.will_go_on AS is_last,
-  m.pause * m.ms_ns AS pause_ns,
-  m.paused * m.ms_ns AS paused_ns,
-  -- A measured wait has more in it than the sleep, but no other event.
-  CASE
-    WHEN m.wait_ns IS NULL THEN coalesce(m.sleep_ts, m.ts)
-    WHEN m.wait_ts IS NOT NULL THEN m.wait_ts
-    WHEN m.slept_ns > m.room_ns THEN m.ts
-    WHEN m.sleep_ts + m.slept_ns > m.ts + m.room_ns
-      THEN m.ts + m.room_ns - m.slept_ns
-    ELSE coalesce(m.sleep_ts, m.ts)
-  END AS sleep_ts,
-  m.slept_ns, m.slept_basis,
-  CASE
-    WHEN m.will_go_on = 0
-      THEN coalesce(m.call_ns, m.paused * m.ms_ns + m.slept_ns)
-  END AS call_ns,
-  m.is_async,
-  CASE
-    WHEN m.goes_on = 1 OR m.is_async = 1 THEN 0
-    ELSE m.dirtied * m.page_bytes
-  END AS accounted_bytes,
-  m.done_seq
-FROM slept AS m
-LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
-LEFT JOIN wb_task AS k ON task_of!(k, m);
-
 -- @view     _throttle_charge
 -- @summary  What each balance_dirty_pages event that did something cost its
 --   task: the pages charged and the sleep.
@@ -432,12 +385,7 @@ WITH
   rest AS (
     SELECT
       c.seq, c.ts, c.tid, c.bdi, c.cgroup_ino, c.cgroup_path, c.pause, c.paused,
-      CASE
-        WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
-        WHEN d.follows_done = 1 THEN 0
-        WHEN goes_round!(p, c) THEN 1
-        ELSE 0
-      END AS goes_on,
+      goes_on!(d, p, c) AS goes_on,
       CASE WHEN d.done_seq IS NULL THEN 1 ELSE d.is_last END AS is_last,
       d.is_async AS is_done_async,
       d.call_ns,
@@ -456,7 +404,7 @@ SELECT
   1 AS is_step,
   p.is_first, p.is_last, p.pause_ns, p.paused_ns, p.sleep_ts, p.slept_ns,
   p.slept_basis, p.call_ns, p.is_async, p.accounted_bytes
-FROM _throttle_pause AS p
+FROM wb_throttle_pause AS p
 UNION ALL
 SELECT
   n.seq, n.ts, n.tid, k.task_id, n.bdi,

@@ -2,6 +2,7 @@
 -- Throttling added up: over the time of interest, and in windows.
 
 -- @view     wb_throttle_total
+-- @shared
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
@@ -137,6 +138,7 @@ CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
 CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 
 -- @view     wb_completion_wait
+-- @shared
 -- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
 --   February 2011: from waiting to woken of the same task.
 -- @grain    wait; order seq

@@ -7,7 +7,7 @@
 -- @column   start_ts INTEGER first time of interest
 -- @column   end_ts INTEGER end of the time of interest
 -- @column   asked_ns INTEGER how long that is: of all the trace what was
---   recorded (run_ns of wb_trace), of a part what lies in the trace
+--   recorded (run_ns of wb_units), of a part what lies in the trace
 -- @materialize
 CREATE VIEW wb_bounds AS
 WITH
@@ -20,7 +20,7 @@ WITH
         FROM raw_meta AS m
         WHERE m.key = 'clock_unit' AND m.value = 'none'
       ) AS only_ts
-    FROM wb_trace AS t
+    FROM wb_units AS t
   )
 SELECT
   m.first_ts, m.last_ts,
@@ -193,32 +193,23 @@ WITH
     FROM raw_balance_dirty_pages AS t
     WHERE is_step!(t) AND t.period > 0
   ),
-  fits AS (
-    SELECT
-      count(*) AS times_count,
-      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
-      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
-      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
-        AS fits_300
-    FROM time_ms
-  ),
-  inferred AS (
-    SELECT
-      CASE
-        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
-        WHEN f.fits_100 THEN 100
-        WHEN f.fits_250 THEN 250
-        WHEN f.fits_300 THEN 300
-        ELSE 1000
-      END AS hz
-    FROM fits AS f
-  ),
   known AS (
     SELECT
+      -- Events are looked at only where that is not known. Times fit more than
+      -- one HZ when all are multiples of 20 ms.
       coalesce(
         (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
-        -- Asked only where that is not known.
-        (SELECT i.hz FROM inferred AS i)
+        (
+          SELECT
+            CASE
+              WHEN count(*) < 3 OR max(t.ms % 20) = 0 THEN NULL
+              WHEN max(t.ms % 10) = 0 THEN 100
+              WHEN max(t.ms % 4) = 0 THEN 250
+              WHEN min(t.ms % 10 IN (0, 3, 6)) = 1 THEN 300
+              ELSE 1000
+            END
+          FROM time_ms AS t
+        )
       ) AS hz
   )
 SELECT k.hz, u.second_ns / k.hz AS jiffy_ns

@@ -710,7 +710,12 @@ WHERE EXISTS (
   OR v.most_ratio * (t.end_ts - t.ts) <= (
     SELECT total(min(j.end_ts, t.end_ts) - max(j.ts, t.ts))
     FROM _wait_commit AS j
-    WHERE j.device = t.bdi
+    -- The journal of what lies on a disk writes to that.
+    WHERE j.device IN (
+        SELECT t.bdi
+        UNION ALL
+        SELECT k.disk FROM wb_stack AS k WHERE k.bdi = t.bdi
+      )
       AND j.ts > t.ts - (SELECT max(l.end_ts - l.ts) FROM _wait_commit AS l)
       AND j.ts < t.end_ts
       AND j.end_ts > t.ts
@@ -765,9 +770,8 @@ CROSS JOIN wb_rule AS v
 WHERE c.end_ts - c.ts >= v.silent_least_ns;
 
 -- @view     _wait_commit
--- @summary  Requests of journals, from issue to the first completion; once more
---   under each bdi that lies on their disk.
--- @grain    request and device; order ts
+-- @summary  Requests of journals, from issue to the first completion.
+-- @grain    request; order ts
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   ts INTEGER ns, when it was issued
@@ -776,24 +780,15 @@ WHERE c.end_ts - c.ts >= v.silent_least_ns;
 -- @source   fs/jbd2/journal.c: the thread is called jbd2/<device>
 -- @materialize
 CREATE VIEW _wait_commit AS
-WITH
-  request AS (
-    SELECT
-      device!(i) AS device,
-      i.ts,
-      min(c.ts) AS end_ts
-    FROM raw_block_rq_issue AS i
-    JOIN raw_block_rq_complete AS c
-      ON c.dev_major = i.dev_major
-      AND c.dev_minor = i.dev_minor
-      AND c.sector = i.sector
-      AND c.seq > i.seq
-    WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
-    GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts
-  )
-SELECT r.device, r.ts, r.end_ts
-FROM request AS r
-UNION ALL
-SELECT s.bdi, r.ts, r.end_ts
-FROM wb_stack AS s
-CROSS JOIN request AS r ON r.device = s.disk;
+SELECT
+  device!(i) AS device,
+  i.ts,
+  min(c.ts) AS end_ts
+FROM raw_block_rq_issue AS i
+JOIN raw_block_rq_complete AS c
+  ON c.dev_major = i.dev_major
+  AND c.dev_minor = i.dev_minor
+  AND c.sector = i.sector
+  AND c.seq > i.seq
+WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
+GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts;

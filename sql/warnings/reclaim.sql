@@ -88,7 +88,7 @@ WHERE s.events_count > 0
 -- @sentence from 6.16 on reclaim writes no file folios (this is {release}); for
 --   reclaim that met dirty file pages see nr_vmscan_immediate_reclaim
 SELECT k.release
-FROM wb_trace AS k
+FROM wb_units AS k
 WHERE k.version >= 6016;
 
 -- @warning  reached_no_device
@@ -145,7 +145,7 @@ WHERE s.looked_at <> s.isolated;
 --   no faults; add -e exceptions:page_fault_user -e
 --   exceptions:page_fault_kernel
 SELECT k.release
-FROM wb_trace AS k
+FROM wb_units AS k
 WHERE NOT EXISTS (
   SELECT 1
   FROM raw_event_format AS f

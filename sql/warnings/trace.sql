@@ -139,7 +139,7 @@ SELECT
   substr(f.value, 1, instr(f.value, ' of ') - 1) AS field,
   coalesce(k.release, 'unknown') AS release
 FROM trace_state AS s
-CROSS JOIN wb_trace AS k
+CROSS JOIN wb_units AS k
 CROSS JOIN json_each(
   '["' || replace(s.lacking, ', ', '","') || '"]'
 ) AS f;

@@ -32,10 +32,9 @@ FROM (
   SELECT d.wait_ns, u.ms_ns
   FROM raw_balance_dirty_pages_done AS d
   CROSS JOIN wb_units AS u
-  CROSS JOIN wb_trace AS t
   WHERE d.wait_ns > 0
     AND d.wait_ns <= d.total_ns
-    AND d.ts - d.total_ns >= t.first_ts
+    AND d.ts - d.total_ns >= u.first_ts
     AND d.seq NOT IN (
       SELECT p.done_seq
       FROM wb_throttle_pause AS p
@@ -60,7 +59,7 @@ WHERE p.window_ns < u.second_ns;
 -- @sentence write calls were not recorded, so there are no copies; add -e
 --   syscalls:sys_enter_write -e syscalls:sys_exit_write
 SELECT k.release
-FROM wb_trace AS k
+FROM wb_units AS k
 WHERE NOT EXISTS (
   SELECT 1
   FROM raw_event_format AS f

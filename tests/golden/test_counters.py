@@ -121,14 +121,17 @@ def test_a_mount_that_comes_again_under_its_number(tmp_path: Path) -> None:
         13: {"0:45": _bdi(0, 11_264, 10_752)},
     }
     files = {"bdi.samples": _series(samples)}
-    columns = "dur_ns, dirtied_bytes, written_bytes, written_bytes_per_s, dirty_bytes"
-    rows = _rows(tmp_path, f"SELECT {columns} FROM wb_bdi_sample ORDER BY ts", files)
+    sql = (
+        "SELECT dur_ns, dirtied_bytes, written_bytes, dirty_bytes FROM wb_usage"
+        " WHERE source = 'bdi' ORDER BY ts"
+    )
+    rows = _rows(tmp_path, sql, files)
     size = 10_240 << 10
     assert [tuple(row.values()) for row in rows] == [
-        (None, None, None, None, 100 << 10),
-        (_S, size, size, float(size), 100 << 10),
-        (None, None, None, None, 100 << 10),
-        (_S, size, size, float(size), 0),
+        (None, None, None, 100 << 10),
+        (_S, size, size, 100 << 10),
+        (None, None, None, 100 << 10),
+        (_S, size, size, 0),
     ]
     (written,) = _rows(tmp_path, "SELECT bytes FROM _bdi_written", files)
     assert written["bytes"] == 2 * size
@@ -142,7 +145,10 @@ def test_redirtied_pages_are_still_told(tmp_path: Path) -> None:
         10: {"0:45": _bdi(100, 5000, 500), "0:46": _bdi(100, 5000, 0)},
         11: {"0:45": _bdi(100, 4950, 500), "0:46": _bdi(100, 4000, 0)},
     }
-    sql = "SELECT bdi, dirtied_bytes FROM wb_bdi_sample WHERE ts > 10000000000 ORDER BY bdi"
+    sql = (
+        "SELECT dirtied_bytes FROM wb_usage"
+        " WHERE source = 'bdi' AND ts > 10000000000 ORDER BY device"
+    )
     rows = _rows(tmp_path, sql, {"bdi.samples": _series(samples)})
     assert [row["dirtied_bytes"] for row in rows] == [-50 << 10, None]
 

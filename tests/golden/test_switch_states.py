@@ -46,7 +46,7 @@ def test_states_by_kernel(tmp_path: Path, kernel: str, state: int, wanted: str) 
     with wbscope.open(tmp_path) as run:
         macros = read_macros((REPOSITORY / "sql/macros.sql").read_text())
         (left,) = (macro for macro in macros if macro.name == "left_state")
-        select = "SELECT left_state!(s, k) AS left FROM raw_sched_switch AS s, wb_trace AS k"
+        select = "SELECT left_state!(s, k) AS left FROM raw_sched_switch AS s, wb_units AS k"
         found = [row["left"] for row in run.sql(left.expand(select)).records()]
         blocked = len(run.sql("SELECT seq FROM wb_blocked").records())
     assert found[0] == wanted

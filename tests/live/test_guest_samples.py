@@ -101,7 +101,7 @@ def test_bdis_dirty_writeback_threshold_and_throughput(guest: Recorder) -> None:
         "SELECT count(*) AS n, sum(dirtied_bytes) AS dirtied, sum(written_bytes) AS written,"
         " max(dirty_bytes) AS dirty, max(writeback_bytes) AS writeback,"
         " max(wb_thresh_bytes) AS thresh, max(write_bw_bytes_per_s) AS write_bw"
-        f" FROM wb_bdi_sample WHERE bdi = '{_DATA}' AND cgroup_ino IS NULL",
+        f" FROM wb_usage WHERE source = 'bdi' AND device = '{_DATA}' AND cgroup_ino IS NULL",
     )
     assert told["n"] >= 3
     # The command has begun before the first sample, and goes on behind the last.
@@ -161,7 +161,7 @@ def test_a_cgroup_that_writes(guest: Recorder) -> None:
     told = guest.sql(
         "cgroup",
         "SELECT max(dirty_bytes + writeback_bytes) AS dirty, sum(dirtied_bytes) AS dirtied"
-        f" FROM wb_bdi_sample WHERE bdi = '{_DATA}' AND cgroup_ino = {inode}",
+        f" FROM wb_usage WHERE source = 'bdi' AND device = '{_DATA}' AND cgroup_ino = {inode}",
     )
     if _kernel(guest) in _HAS_WB_STATS:
         assert 0 < told[0]["dirty"] <= 64 * _MIB

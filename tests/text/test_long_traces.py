@@ -75,7 +75,7 @@ def _work(lines: Iterator[str], views: Sequence[str], folder: Path) -> dict[str,
 
 def test_work_grows_no_faster_than_the_trace(tmp_path: Path) -> None:
     views = [file.name for file in load_library().timelines()]
-    views += ["_pool_added", "wb_pool_window"]
+    views += ["_pool_added", "pool"]
     short = _work(_lines(_SHORT_H), views, tmp_path / "short")
     long = _work(_lines(_LONG_H), views, tmp_path / "long")
     assert list(short) == list(long)

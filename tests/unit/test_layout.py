@@ -113,13 +113,13 @@ def test_a_file_that_is_too_long(layout: ModuleType) -> None:
 
 
 def test_a_query_has_a_file_of_its_own(layout: ModuleType) -> None:
-    query = (REPOSITORY / "sql/queries/throughput.sql").read_text()
-    assert found(layout, query, "sql/queries/throughput.sql") == []
-    told = found(layout, query + STEP, "sql/queries/throughput.sql")
+    query = (REPOSITORY / "sql/queries/pressure.sql").read_text()
+    assert found(layout, query, "sql/queries/pressure.sql") == []
+    told = found(layout, query + STEP, "sql/queries/pressure.sql")
     assert told == [(1, "nothing in this file reads _pair")]
-    told = found(layout, query + VIEW, "sql/queries/throughput.sql")
-    assert (1, "defines throughput, wb_task_wait") in told
-    assert (1, "defines throughput") in found(layout, query, "sql/queries/other.sql")
+    told = found(layout, query + VIEW, "sql/queries/pressure.sql")
+    assert (1, "defines pressure, wb_task_wait") in told
+    assert (1, "defines pressure") in found(layout, query, "sql/queries/other.sql")
 
 
 def test_depth_counts_steps(layout: ModuleType) -> None:

@@ -165,8 +165,8 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT r.memcg_id, r.cgroup_path, r.pages_count FROM reclaim_write AS r"
-        " WHERE r.memcg_id <> 0",
+        sql="SELECT r.memcg_id, r.cgroup_path, r.pages_count FROM reclaim_writeback AS r"
+        " WHERE r.memcg_id <> 0 AND r.outcome = 'submitted'",
         rows=[{"memcg_id": 77, "cgroup_path": "/sys/fs/cgroup/app", "pages_count": 4}],
     ),
 ]

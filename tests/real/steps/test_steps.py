@@ -119,7 +119,7 @@ def test_of_a_part_only_what_is_the_same_of_the_whole_is_kept(
     run_db: Path, library: Library, cache: Path
 ) -> None:
     answers(run_db, library, Params(window_ns=10**9))
-    assert {"_throttle_pause", "_throttle_done"} & tables_of(cache)
+    assert {"wb_throttle_pause", "_throttle_done"} & tables_of(cache)
     assert tables_of(cache).isdisjoint(library.depending(["window_ns", "by_window"]))
 
 
