@@ -247,8 +247,11 @@ def subjects(library: Library) -> dict[str, list[SqlFile]]:
     return dict(sorted(found.items()))
 
 
-def link(name: str) -> str:
-    return f"`{name}`" if name.startswith("raw_") else f"[{name}](#{name})"
+def link(name: str, library: Library) -> str:
+    if name.startswith("raw_"):
+        return f"`{name}`"
+    page = "queries.md" if library.files[name].kind == "query" else ""
+    return f"[{name}]({page}#{name})"
 
 
 def view_entry(file: SqlFile, library: Library) -> list[str]:
@@ -258,7 +261,7 @@ def view_entry(file: SqlFile, library: Library) -> list[str]:
         file.summary,
         "",
         *bullet("One row", file.grain),
-        *bullet("Made of", ", ".join(map(link, public_needs(file, library)))),
+        *bullet("Made of", ", ".join(link(need, library) for need in public_needs(file, library))),
         *bullet("Needs", event_list(file.events)),
         *bullet("Better with", event_list(optional)),
         *bullet("Source", file.source),

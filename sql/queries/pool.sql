@@ -81,9 +81,12 @@ WITH
       END AS held_bytes
     FROM last AS l
     CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_params AS q
+    -- With both ends, each window is looked at once for each wb.
     JOIN wb_window AS w
       ON w.window_index >= l.window_index
-      AND (l.next_index IS NULL OR w.window_index < l.next_index)
+      AND w.window_index
+        < coalesce(l.next_index, l.window_index + 2 + v.stale_ns / q.window_ns)
     WHERE w.window_index = l.window_index
       OR w.window_start_ns - l.ts <= v.stale_ns
   ),

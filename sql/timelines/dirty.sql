@@ -230,11 +230,18 @@ CROSS JOIN curve AS c;
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_pool AS
 WITH
+  held AS MATERIALIZED (
+    SELECT
+      -- Typed as that of windows, so that SQLite can make an index.
+      CAST(p.window_start_ns AS INTEGER) AS window_start_ns,
+      p.bdi, p.cgroup_ino, p.held_bytes
+    FROM pool AS p
+  ),
   holder AS (
-    SELECT DISTINCT p.bdi, p.cgroup_ino FROM pool AS p
+    SELECT DISTINCT p.bdi, p.cgroup_ino FROM held AS p
   ),
   first_told AS (
-    SELECT min(p.window_start_ns) AS window_start_ns FROM pool AS p
+    SELECT min(p.window_start_ns) AS window_start_ns FROM held AS p
   )
 SELECT
   w.window_start_ns AS ts,
@@ -260,7 +267,7 @@ FROM first_told AS t
 JOIN wb_window AS w ON w.window_start_ns >= t.window_start_ns
 CROSS JOIN holder AS h
 LEFT JOIN wb_device AS d ON d.bdi = h.bdi
-LEFT JOIN pool AS p
+LEFT JOIN held AS p
   ON p.window_start_ns = w.window_start_ns
   AND p.bdi IS h.bdi
   AND p.cgroup_ino IS h.cgroup_ino;
@@ -317,8 +324,8 @@ WITH
     WHERE r.place <= 3 AND r.held_bytes > 0 AND r.all_bytes > 0
   )
 SELECT
-  w.window_start_ns AS ts,
-  min(w.window_end_ns, b.end_ts) - w.window_start_ns AS dur,
+  t.window_start_ns AS ts,
+  min(t.window_start_ns + q.window_ns, b.end_ts) - t.window_start_ns AS dur,
   'Writeback/Dirty pages/held by' AS track,
   t.shares AS name,
   NULL AS value,
@@ -326,7 +333,7 @@ SELECT
   mib!(t.all_bytes) || ' dirty, held by ' || t.shares AS arg_why,
   CAST(t.all_bytes AS INTEGER) AS arg_held_bytes
 FROM told AS t
-JOIN wb_window AS w ON w.window_start_ns = t.window_start_ns
+CROSS JOIN wb_params AS q
 CROSS JOIN wb_bounds AS b
 WHERE t.last_place = 1;
 

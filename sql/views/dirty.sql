@@ -24,8 +24,8 @@
 --   should settle
 -- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
 -- @column   written_total_bytes INTEGER pages written since boot, swap included
--- @column   is_boosted INTEGER 1: thresholds of a real-time caller; see
---   _dirty_boost
+-- @column   is_boosted INTEGER 1: thresholds of a real-time caller, a quarter
+--   and more above those of others
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
 CREATE VIEW wb_dirty_state AS
 WITH

@@ -30,7 +30,10 @@ _EXACT = 0.4
 _EVENTS = """SELECT e.ts, e.tid, w.predicted_pages_per_s, w.recorded_pages_per_s, w.is_agreed
 FROM wb_law AS w JOIN ev_balance_dirty_pages AS e ON e.seq = w.seq
 ORDER BY e.ts, e.tid, e.seq"""
-_TOTAL = "SELECT events_count, replayed_count, agreed_count FROM _check_law"
+_TOTAL = (
+    "SELECT count(*) AS events_count, sum(is_replayed) AS replayed_count,"
+    " sum(is_replayed AND is_agreed) AS agreed_count FROM wb_law"
+)
 
 
 def _oracle(folder: Path, release: tuple[int, int]) -> list[Replayed]:

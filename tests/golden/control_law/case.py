@@ -212,7 +212,8 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT events_count, replayed_count, agreed_count FROM _check_law",
+        sql="SELECT count(*) AS events_count, sum(is_replayed) AS replayed_count,"
+        " sum(is_replayed AND is_agreed) AS agreed_count FROM wb_law",
         rows=[{"events_count": 12, "replayed_count": 9, "agreed_count": 7}],
     ),
     Check(
