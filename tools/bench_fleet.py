@@ -187,7 +187,7 @@ def duck(dataset: Path) -> Any:
 
 def tables_of_report() -> list[str]:
     """What the report and the question read."""
-    from wbscope.fleet.fleetsql import SECTIONS, report_query
+    from wbscope.fleet.questions import SECTIONS, report_query
 
     named = {table for name in SECTIONS for table in report_query(name).needs}
     return sorted(named - {"ingest_errors"})
@@ -234,7 +234,7 @@ def some_of(dataset: Path, count: int, target: Path) -> None:
 
 def ask(engine: Any) -> tuple[float, float]:
     """Seconds for all sections of the report, and for one question."""
-    from wbscope.fleet.fleetreport import report_of
+    from wbscope.fleet.questions import report_of
 
     start = time.monotonic()
     report_of(engine, "DATASET")
@@ -270,7 +270,7 @@ class Compacted:
 
 def asked(dataset: Path, scratch: Path) -> Iterator[tuple[int, str, float, float]]:
     """Runs, engine, seconds for the report and for one question; engines are open already."""
-    from wbscope.fleet.cluster.spark_session import parse_options, spark_session
+    from wbscope.fleet.cluster.spark import parse_options, spark_session
     from wbscope.fleet.cluster.spark_sql import SparkEngine
     from wbscope.fleet.dataset import open_dataset
 

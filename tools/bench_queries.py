@@ -37,7 +37,7 @@ from wbscope.library.library import load_library
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import add_views
 from wbscope.run.ingested import ingest as ingest_run
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 GOAL_ALL_SECONDS = 3.0
 GOAL_ONE_SECONDS = 1.0

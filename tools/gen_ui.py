@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT / "analyzers"))
 
 from wbscope.perfetto.package import PACKAGE, modules  # noqa: E402
 from wbscope.perfetto.perfetto_library import perfetto_library  # noqa: E402
-from wbscope.viewer.commands import Command  # noqa: E402
-from wbscope.viewer.workspaces import DEFAULT_WORKSPACE  # noqa: E402
+from wbscope.viewer.link import Command  # noqa: E402
+from wbscope.viewer.startup import DEFAULT_WORKSPACE  # noqa: E402
 
 SOURCE = ROOT / "ui" / "macros.toml"
 EXTENSION = ROOT / "ui" / "extension"

@@ -48,8 +48,8 @@ from support.gatenoise import (  # noqa: E402
 )
 from support.predictions import predicted, real  # noqa: E402
 from support.sequentialnoise import sequential  # noqa: E402
-from wbscope.stats import tails  # noqa: E402
-from wbscope.stats.shift import shift  # noqa: E402
+from wbscope.stats import repeated  # noqa: E402
+from wbscope.stats.estimates import shift  # noqa: E402
 
 MARKS = ("validation", "tails", "drift", "sequential", "predicted")
 CHANGE = 0.10
@@ -147,14 +147,14 @@ def tail_tables(trials: int) -> list[str]:
 
 def spreads_table(trials: int) -> list[str]:
     """Why 12: what other borders would cost where it costs most."""
-    noises, chosen = [noise for noise in TAILS if noise.kind == "t2"], tails.SPREADS
+    noises, chosen = [noise for noise in TAILS if noise.kind == "t2"], repeated.SPREADS
     heads = ["spreads", *(f"{noise.name}, n = 20" for noise in noises)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for spreads in (6.0, 8.0, 10.0, 12.0, 15.0):
-        tails.SPREADS = spreads
+        repeated.SPREADS = spreads
         cells = [per_cent(tail_counts(noise, 20, 0.0, trials)["lost"] / trials) for noise in noises]
         lines.append(f"| {spreads:g} | {' | '.join(cells)} |")
-    tails.SPREADS = chosen
+    repeated.SPREADS = chosen
     return lines
 
 

@@ -44,7 +44,7 @@ _PLACES = {
     "open_run": "run.run",
 }
 # What a Result or Run is turned into registers itself.
-_CONVERTERS = ("render.frames", "render.html", "render.runreport")
+_CONVERTERS = ("render.frames", "render.text", "render.report")
 
 
 def __getattr__(name: str) -> Any:

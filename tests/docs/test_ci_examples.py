@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 from support.cli import Wbscope, check_error
 from support.runs import REPOSITORY
-from wbscope.compare.metric_catalog import load_catalog
+from wbscope.compare.metrics import load_catalog
 from wbscope.compare.policy import read_policy
 from wbscope.library.library import load_library
 

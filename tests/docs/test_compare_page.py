@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from support.runs import REPOSITORY
-from wbscope.compare.fingerprint import FACTS
 from wbscope.compare.policy import Policy, Rule
+from wbscope.compare.sameness import FACTS
 
 _PAGE = (REPOSITORY / "docs" / "compare.md").read_text(encoding="utf-8")
 _STATISTICS = (REPOSITORY / "docs" / "statistics.md").read_text(encoding="utf-8")

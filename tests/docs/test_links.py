@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.pages import dead_links
 from support.runs import REPOSITORY
+from wbscope.base.result import Column
 from wbscope.library.library import load_library
-from wbscope.library.sqlfile import Column
 
 _PAGES = sorted(
     page

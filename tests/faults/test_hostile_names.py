@@ -16,7 +16,7 @@ from support.runs import example
 from support.wait_events import Waits
 from typer.main import get_command
 from wbscope.cli.main import program
-from wbscope.render.printable import printable
+from wbscope.render.text import printable
 
 # A line feed and a command of GitHub's runner, a sequence of a terminal, a return to the start of
 # the line, commands of the older kind.

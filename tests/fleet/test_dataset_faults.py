@@ -17,14 +17,14 @@ import pytest
 from support.cli import Wbscope, check_error
 from support.faults import memory_disk
 from support.runs import example
-from wbscope.fleet.findsources import sources_in
+from wbscope.fleet.harvest import sources_in
 
 # Ends itself by SIGKILL when so many files have got their names.
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
 import wbscope.fleet.dataset as dataset
-import wbscope.fleet.publish as publish
+import wbscope.fleet.dataset as publish
 left = int(sys.argv[1])
 real = dataset.place
 def place(source, target):

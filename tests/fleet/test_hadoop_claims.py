@@ -15,12 +15,10 @@ import pyarrow.parquet
 import pytest
 from support.hdfs import Hdfs
 from support.spark import needs_spark
-from wbscope.base.arguments import Argument
-from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.errors import Argument, InputError, SetupError, UsageError
 from wbscope.fleet.cluster.hadoop_dataset import make_dataset_at, open_dataset_at
+from wbscope.fleet.cluster.hadoop_files import HadoopFiles, sources_at
 from wbscope.fleet.cluster.hadoop_publish import Publisher
-from wbscope.fleet.cluster.hadoop_sources import sources_at
-from wbscope.fleet.cluster.hadoopfiles import HadoopFiles
 from wbscope.fleet.layout import Partition
 from wbscope.fleet.runfiles import FileFacts, RunFiles
 

@@ -16,12 +16,10 @@ from support.runs import example
 from support.spark import QUICK_JVM, Cluster, needs_spark
 from wbscope.base.errors import QueryError
 from wbscope.compare.policy import read_policy
-from wbscope.fleet.cohorts import both_sides
 from wbscope.fleet.dataset import open_dataset
 from wbscope.fleet.duck import DuckEngine
-from wbscope.fleet.fleetreport import report_of
-from wbscope.fleet.fleetsql import FleetEngine
-from wbscope.fleet.tables import table_names
+from wbscope.fleet.layout import table_names
+from wbscope.fleet.questions import FleetEngine, both_sides, report_of
 from wbscope.library.library import load_library
 
 pytestmark = [needs_spark]
@@ -51,7 +49,7 @@ def mixed(wbscope: Wbscope, dataset: Path, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def engines(cluster: Cluster, mixed: Path) -> Iterator[tuple[FleetEngine, FleetEngine]]:
-    from wbscope.fleet.cluster.spark_session import parse_options, spark_session
+    from wbscope.fleet.cluster.spark import parse_options, spark_session
     from wbscope.fleet.cluster.spark_sql import SparkEngine
 
     dataset = open_dataset(mixed)

@@ -23,7 +23,7 @@ from support.spark import QUICK_JVM, Cluster, kill, needs_spark, standalone
 from support.sparkjobs import Held, holding, in_process, start, told
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import SetupError
-from wbscope.fleet.cluster.spark_session import spark_session
+from wbscope.fleet.cluster.spark import spark_session
 
 pytestmark = [needs_spark]
 RUNS, BAD = 8, 2
@@ -172,7 +172,7 @@ def test_the_whole_cluster_has_gone(
     wbscope: Wbscope, held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark would wait for a master for ever; what is told to be done then goes on."""
-    monkeypatch.setattr("wbscope.fleet.cluster.spark_watch.LOST_SECONDS", 2.0)
+    monkeypatch.setattr("wbscope.fleet.cluster.spark.LOST_SECONDS", 2.0)
     run, dataset = example("four-equal-writers").folder, tmp_path / "dataset"
     env = {"WBSCOPE_CACHE_DIR": wbscope.env["WBSCOPE_CACHE_DIR"]}
     with standalone(tmp_path, workers=1, env=env) as own:

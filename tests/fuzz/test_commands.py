@@ -31,7 +31,7 @@ from support.report import report_lines
 from support.runs import REPOSITORY
 from support.tools import ingester_path, missing
 from wbscope.library.library import load_library
-from wbscope.perfetto.find import wasm_engine
+from wbscope.perfetto.trace_processor import wasm_engine
 from wbscope.plot.figures import FIGURES
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MUTANTS", "480"))

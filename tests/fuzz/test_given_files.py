@@ -16,7 +16,7 @@ from support.mutate_measurements import measurement_mutant
 from support.progress import Hang, hang_guard
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError
-from wbscope.measure.content import is_measurements, read_measurements
+from wbscope.measure.files import is_measurements, read_measurements
 from wbscope.measure.metric import is_sane
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))

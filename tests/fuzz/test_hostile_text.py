@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.tools import ingester_path
-from wbscope.ingest.formats import reference_formats
+from wbscope.ingest.program import reference_formats
 
 # Ends a hang: these texts cost 3 s, and minutes of processor time without a bound.
 _CPU_SECONDS = 60

@@ -30,16 +30,16 @@ from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.history import Place, add_runs, parse_date, read_history
 from wbscope.compare.policy import read_policy
 from wbscope.compare.sessions import Design
-from wbscope.fleet.dataset import FLEET_SCHEMA, files_by_table, open_dataset
-from wbscope.fleet.fleetsql import contents
-from wbscope.lab.finished import read_finished
+from wbscope.fleet.dataset import files_by_table, open_dataset
+from wbscope.fleet.layout import FLEET_SCHEMA
+from wbscope.fleet.questions import contents
 from wbscope.lab.matrix import read_matrix
-from wbscope.lab.results import kept_text, read_kept
-from wbscope.lab.summary import lab_report
+from wbscope.lab.store import read_finished
+from wbscope.lab.summary import kept_text, lab_report, read_kept
 from wbscope.measure import files_of_folder, measurements
-from wbscope.measure.content import read_measurements
+from wbscope.measure.files import read_measurements
 from wbscope.record.remote import unpack
-from wbscope.stats.ranktest import smallest_p, smallest_p_of
+from wbscope.stats.tests import smallest_p, smallest_p_of
 
 _DATA = REPOSITORY / "tests/data/measure"
 _PIECES = (

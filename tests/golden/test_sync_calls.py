@@ -21,7 +21,7 @@ from support.wait_events import (
     Waits,
     device,
 )
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
 
 _BLOCK = ("block_rq_issue", "block_rq_complete")

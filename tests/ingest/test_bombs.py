@@ -25,7 +25,7 @@ from support.ringbuffer import Record, encode_pages
 from support.tools import ingester_path, run, wbscope_path
 from support.tracedat import Buffer, Trace
 from wbscope.base.errors import InputError
-from wbscope.run.archives import unpacked
+from wbscope.source.archives import unpacked
 
 _PAGE = 4096
 _MIB = 1 << 20

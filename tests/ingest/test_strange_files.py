@@ -21,10 +21,10 @@ from support.runs import REPOSITORY
 from support.tools import ingester_path, run
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import InputError
-from wbscope.base.runinputs import SIDECAR_NAMES
-from wbscope.record.machine_facts import save_after, save_before
-from wbscope.run import strange
-from wbscope.run.source import find_source
+from wbscope.base.held_folder import SIDECAR_NAMES
+from wbscope.record.machine import save_after, save_before
+from wbscope.source import plain_files
+from wbscope.source.source import find_source
 
 _TRACE = REPOSITORY / "examples" / "four-equal-writers" / "trace.dat"
 
@@ -148,7 +148,7 @@ def test_what_is_recorded_is_refused_where_it_is_strange(tmp_path: Path) -> None
     save_after(tmp_path)
     found = {path.name for path in tmp_path.iterdir()}
     assert {"mounts", "sysctls", "vmstat.before", "zoneinfo.after"} <= found
-    assert found - strange._READ == set()
+    assert found - plain_files._READ == set()
 
 
 @pytest.mark.parametrize("name", sorted(SIDECAR_NAMES))

@@ -26,9 +26,9 @@ from support.live import (
     remove_watches_of_the_dead,
     sysctls_of_machine,
 )
+from wbscope.record.choose import the_tracefs
 from wbscope.record.finish import recover_all
-from wbscope.record.machine_facts import cgroup_paths
-from wbscope.record.tracefs import the_tracefs
+from wbscope.record.machine import cgroup_paths
 
 # Of those that boot guests, and do not record on this machine.
 _GUESTS = frozenset({"guest", "kernel", "matrix"})
@@ -82,7 +82,7 @@ def _why_not() -> str | None:
 
 _PROBE = """
 import os
-from wbscope.record.tracefs import Instance, the_tracefs
+from wbscope.record.choose import Instance, the_tracefs
 instance = Instance(the_tracefs(), f"wbscope-{os.getpid()}-probe")
 instance.make()
 instance.remove()

@@ -14,7 +14,7 @@ import pytest
 from support.live import Recorder, program_of_ours, sysctls_of_machine
 from support.runs import REPOSITORY
 from support.waits import wait_until
-from wbscope.record.tracefs import the_tracefs
+from wbscope.record.choose import the_tracefs
 
 _SOURCE = REPOSITORY / "examples/lab/fuse/passfs.c"
 _SYNCED_BYTES, _COPIED_BYTES = 2003 << 15, 307 << 15

@@ -17,7 +17,7 @@ import wbscope
 from support.guest import boot, guest_folders
 from support.live import Recorder, report_counts
 from support.probed import probed_tasks
-from wbscope.library.profiles import profile_of
+from wbscope.library.catalog import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 23, 3, 5
 _KIB = 1 << 10

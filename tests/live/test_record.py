@@ -23,7 +23,7 @@ from support.live import (
 )
 from support.schemas import faults
 from support.waits import GUARD_SECONDS
-from wbscope.library.profiles import profile_of
+from wbscope.library.catalog import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 31, 3, 7
 _KIB = 1 << 10

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.live import Recorder, program_of_ours, wait_while_it_runs
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.record.names import read_names
+from wbscope.record.tasks import read_names
 
 _WRITES = 20_011
 _OPTIONS = ("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write")

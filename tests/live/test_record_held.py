@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from support.live import Recorder, program_of_ours, wait_while_it_runs, watching
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.record.own_pauses import OwnPauses
+from wbscope.record.series import OwnPauses
 
 _TRACEFS = Path("/sys/kernel/tracing")
 _LOW = ("--sysctl", "vm.dirty_bytes=2M", "--sysctl", "vm.dirty_background_bytes=1M")

@@ -22,8 +22,8 @@ from support.live import (
 )
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.record.names import read_names
 from wbscope.record.settings import restore, saved_values
+from wbscope.record.tasks import read_names
 
 # For a longer campaign: WBSCOPE_KILLS=100.
 _KILLS = int(os.environ.get("WBSCOPE_KILLS", "4"))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.live import Recorder
-from wbscope.compare.fingerprint import ABSENT_EVENTS, fingerprint_of
+from wbscope.compare.sameness import ABSENT_EVENTS, fingerprint_of
 from wbscope.run.run import open_run
 
 _TRACEFS = Path("/sys/kernel/tracing")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.live import Recorder, lives, program_of_ours, wait_while_it_runs
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.record.machine_facts import cgroup_paths
+from wbscope.record.machine import cgroup_paths
 from wbscope.record.settings import restore, saved_values
 
 _WRITES = 23

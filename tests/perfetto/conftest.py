@@ -19,7 +19,7 @@ from support.runs import REPOSITORY, RecordedRun, drawn_runs, example, part_of
 from support.timeline import Wanted, timeline_views, wanted_timeline
 from support.tools import missing
 from support.twins import Twin, make_twin, twin_in
-from wbscope.perfetto.find import wasm_engine
+from wbscope.perfetto.trace_processor import wasm_engine
 
 MakeTwin = Callable[[str], Twin]
 Example = Callable[[str], RecordedRun]

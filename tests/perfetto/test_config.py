@@ -15,8 +15,8 @@ from support.perfetto_engine import PerfettoEngine
 from support.pftrace import events_of
 from support.runs import REPOSITORY, RecordedRun, example
 from support.twins import builder_of
+from wbscope.library.catalog import Profile
 from wbscope.library.library import load_library
-from wbscope.library.profiles import Profile
 
 CONFIGS = REPOSITORY / "examples" / "perfetto-config"
 LIBRARY = load_library(REPOSITORY / "sql")

@@ -19,8 +19,8 @@ from support.pftrace import Event, TraceBuilder
 from support.runs import example
 from support.tools import require_program, wbscope_path
 from support.twins import Twin, builder_of
-from wbscope.perfetto.find import VARIABLE, wasm_engine
-from wbscope.perfetto.trace_facts import read_facts
+from wbscope.perfetto.facts import read_facts
+from wbscope.perfetto.trace_processor import VARIABLE, wasm_engine
 
 pytestmark = pytest.mark.usefixtures("engine_is_there")
 

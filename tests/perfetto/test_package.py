@@ -16,8 +16,8 @@ from support.runs import REPOSITORY
 from support.twins import Twin
 from wbscope.library.sqlfile import SqlFile
 from wbscope.perfetto.package import module_of, modules
+from wbscope.perfetto.perfetto_engine import has_schema, object_name, perfetto_type
 from wbscope.perfetto.perfetto_library import perfetto_library
-from wbscope.perfetto.perfetto_sql import has_schema, object_name, perfetto_type
 
 LIBRARY = perfetto_library(REPOSITORY / "sql")
 FILES = sorted(LIBRARY.files.values(), key=lambda file: file.name)

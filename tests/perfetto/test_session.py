@@ -20,7 +20,7 @@ from support.twins import Twin
 from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.base.result import Result
 from wbscope.library.library import load_library
-from wbscope.perfetto.find import wasm_engine
+from wbscope.perfetto.trace_processor import wasm_engine
 from wbscope.run.run import Run, open_run
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope, check_error
 from support.pftrace import Event, TraceBuilder, bytes_field
-from wbscope.perfetto.trace_facts import read_facts
+from wbscope.perfetto.facts import read_facts
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -12,9 +12,7 @@ from support.cli import Wbscope
 from support.runs import RecordedRun
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Result
-from wbscope.render.arrange import arranged, main_rows
-from wbscope.render.cells import column_texts, headings
-from wbscope.render.table import table_text
+from wbscope.render.text import arranged, column_texts, headings, main_rows, table_text
 from wbscope.run.filters import Filters
 
 # Of a query that lists events one by one; the keys of all rows are looked at as values.

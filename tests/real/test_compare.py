@@ -14,11 +14,11 @@ from support.kernel_events import formats
 from support.runs import REPOSITORY
 from support.tracedat import Trace
 from wbscope.compare.measure import measure
-from wbscope.compare.metric_catalog import Catalog, load_catalog
+from wbscope.compare.metrics import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
 from wbscope.library.library import load_library
 from wbscope.record.finish import META_SCHEMA
-from wbscope.record.machine_facts import machine_facts
+from wbscope.record.machine import machine_facts
 
 EXAMPLES = sorted(path.parent for path in REPOSITORY.glob("examples/*/trace.dat"))
 

@@ -13,7 +13,7 @@ import wbscope
 from support.runs import REPOSITORY
 from wbscope.library.library import load_library
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 PAGE = 4096
 PATCHED = "examples/patched-kernel/throttle"

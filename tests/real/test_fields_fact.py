@@ -9,7 +9,7 @@ from pathlib import Path
 import wbscope
 from support.runs import example
 from support.tools import ingester_path, plan_option, run
-from wbscope.compare.fingerprint import fingerprint_of
+from wbscope.compare.sameness import fingerprint_of
 from wbscope.library.library import load_library
 
 

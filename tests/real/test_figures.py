@@ -22,10 +22,8 @@ from support.corpus import CORPUS, unpack
 from support.runs import RecordedRun
 from wbscope.base.errors import EvidenceError
 from wbscope.base.units import duration_argument
-from wbscope.plot.asked import Asked, ask_figure
-from wbscope.plot.figure import Figure, Mark, Panel
-from wbscope.plot.figures import FIGURES
-from wbscope.plot.paneldata import PanelData
+from wbscope.plot.figures import FIGURES, Figure, Mark, Panel
+from wbscope.plot.panels import Asked, PanelData, ask_figure
 from wbscope.run.run import Run, open_run
 
 _CORPUS = ("7.2-memory-cgroup", "6.1-swap-competes", "6.1-slow-starves-fast")

@@ -17,7 +17,7 @@ from wbscope.library.params import Params
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 RUNS = (REPOSITORY / "examples/four-equal-writers", CORPUS / "7.2-memory-cgroup")
 EVENT = "ev_balance_dirty_pages"

@@ -24,7 +24,7 @@ from wbscope.library.library import Library, load_library
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 try:
     import apsw

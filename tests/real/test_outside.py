@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.wait_events import COMMIT, MEMCG, MS, WRITE, Waits, device
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
 
 _DISK = ("block_rq_issue", "block_rq_complete")

@@ -11,7 +11,7 @@ import wbscope as package
 from support.cli import Document, Wbscope
 from support.runs import RecordedRun, example
 from wbscope.base.span import parse_span
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.run.filters import Filters
 
 _SECOND = 10**9

@@ -16,14 +16,14 @@ import wbscope
 from support.progress import hang_guard
 from support.runs import RecordedRun, example
 from wbscope.base.errors import QueryError, WbscopeError
-from wbscope.library import database, saved, steps
+from wbscope.library import database, saved_views, steps
 from wbscope.library.finding import Finding
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.library.steps import Steps
 from wbscope.run import ingested
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 
 @pytest.fixture(scope="session")
@@ -150,7 +150,7 @@ def test_findings_that_cannot_be_had_are_left_out(
 def test_tables_are_known_where_views_are_left_out(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_PARTS", 3)
+    monkeypatch.setattr(saved_views, "_MOST_PARTS", 3)
     path = tmp_path / "run.db"
     done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     assert "views-left-out" in [notice.slug for notice in done.warnings]
@@ -275,14 +275,14 @@ def test_workers_save_the_same(
 ) -> None:
     """Byte for byte, so that neither CPUs nor luck tell files of one trace apart."""
     taken: list[str] = []
-    made = saved._Saving._made
+    made = saved_views._Saving._made
 
-    def note(self: saved._Saving, *given: object) -> str:
+    def note(self: saved_views._Saving, *given: object) -> str:
         found = made(self, *given)
         taken.extend([found] if found.startswith("steps_") else [])
         return found
 
-    monkeypatch.setattr(saved._Saving, "_made", note)
+    monkeypatch.setattr(saved_views._Saving, "_made", note)
     files = []
     for number, processors in enumerate((0, 1, 2, 2)):
         monkeypatch.setattr(database, "_MANY_RECORDS", 0 if processors else 1 << 60)
@@ -318,7 +318,7 @@ def test_ingest_waits_for_no_worker_for_ever(
 ) -> None:
     """As long as for what is made here: then the file goes without views."""
     monkeypatch.setattr(database, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(saved, "default_limit_ns", lambda: 500_000_000)
+    monkeypatch.setattr(saved_views, "default_limit_ns", lambda: 500_000_000)
 
     make = Steps._make
 

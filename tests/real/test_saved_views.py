@@ -18,12 +18,12 @@ import wbscope
 from support.properties import some
 from support.runs import REPOSITORY, RecordedRun, example
 from wbscope.base.errors import EvidenceError, InputError, WbscopeError
-from wbscope.library import saved
+from wbscope.library import saved_views
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library, load_library
 from wbscope.library.statements import read_macros
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 # Counted in the file itself, each row with its column names.
 Rows = list[tuple[object, ...]]
@@ -201,7 +201,7 @@ def test_views_without_tables_give_the_same(
     small: Path, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As in a trace with too many events for tables."""
-    monkeypatch.setattr(saved, "_MOST_ROWS", 100)
+    monkeypatch.setattr(saved_views, "_MOST_ROWS", 100)
     views_only = tmp_path / "views.db"
     ingest(find_source(str(example("four-equal-writers").folder)), views_only, library)
     with closing(sqlite3.connect(views_only)) as few, closing(sqlite3.connect(small)) as many:
@@ -246,7 +246,7 @@ def test_a_trace_of_other_events_is_not_ingested_more_slowly(
 def test_a_large_trace_of_the_librarys_events_has_all(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
+    monkeypatch.setattr(saved_views, "_MOST_EVENTS", 100)
     path = tmp_path / "large.db"
     done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     assert done.warnings == ()
@@ -263,7 +263,7 @@ def test_of_many_rows_fewer_views_are_saved(
 ) -> None:
     """wb_law goes through all events for each of them."""
     _only_small_steps(monkeypatch)
-    monkeypatch.setattr(saved, "_LONG_ROWS", 1000)
+    monkeypatch.setattr(saved_views, "_LONG_ROWS", 1000)
     path = tmp_path / "large.db"
     ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     with closing(sqlite3.connect(path)) as connection:
@@ -303,9 +303,9 @@ _MOST_STEPS = 200_000
 
 def _only_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a large trace that is mostly of events that no view reads."""
-    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
-    monkeypatch.setattr(saved, "_LEAST_SHARE", 2)
-    monkeypatch.setattr(saved, "_MOST_STEP_ROWS", 0)
+    monkeypatch.setattr(saved_views, "_MOST_EVENTS", 100)
+    monkeypatch.setattr(saved_views, "_LEAST_SHARE", 2)
+    monkeypatch.setattr(saved_views, "_MOST_STEP_ROWS", 0)
 
 
 def test_what_sqlite_refuses_to_add_up_is_a_view(
@@ -325,7 +325,7 @@ def test_what_sqlite_refuses_to_add_up_is_a_view(
         connection.execute("UPDATE ev_bdi_dirty_ratelimit SET write_bw = 9223372036854775807")
         connection.commit()
         connection.execute(f"VACUUM INTO '{strange}'")
-    saved.save_views(strange, library, "strange.db", lambda *_: [])
+    saved_views.save_views(strange, library, "strange.db", lambda *_: [])
     with closing(sqlite3.connect(strange)) as connection:
         rows = connection.execute("SELECT count(*) FROM wb_throttle").fetchone()[0]
     assert rows > 0
@@ -334,7 +334,7 @@ def test_what_sqlite_refuses_to_add_up_is_a_view(
 def test_a_trace_that_takes_too_long_goes_without(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(saved, "default_limit_ns", lambda: 1)
+    monkeypatch.setattr(saved_views, "default_limit_ns", lambda: 1)
     path = tmp_path / "run.db"
     done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     assert [notice.slug for notice in done.warnings] == ["no-views-saved"]
@@ -357,7 +357,7 @@ def test_they_may_take_as_long_as_a_question(
         limits.append(limit_ns)
         return stoppable(connection, limit_ns)
 
-    monkeypatch.setattr(saved, "stoppable", noted)
+    monkeypatch.setattr(saved_views, "stoppable", noted)
     monkeypatch.setenv("WBSCOPE_TIMEOUT", "1234")
     ingest(find_source(str(example("four-equal-writers").folder)), tmp_path / "run.db", library)
     assert limits == [1_234_000_000_000]
@@ -437,7 +437,7 @@ def test_what_names_of_the_trace_are_in_is_checked(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Findings name tasks: as a row of the schema a broken one would break the file."""
-    monkeypatch.setattr(saved, "findings_select", lambda *_: "SELECT 'its name is 'dd'")
+    monkeypatch.setattr(saved_views, "findings_select", lambda *_: "SELECT 'its name is 'dd'")
     path = tmp_path / "run.db"
     with pytest.raises(WbscopeError, match="token"):
         ingest(find_source(str(example("four-equal-writers").folder)), path, library)
@@ -458,7 +458,7 @@ def test_an_sqlite_that_defends_its_schema_makes_the_views(
     run = find_source(str(example("four-equal-writers").folder))
     ingest(run, tmp_path / "open.db", library)
     monkeypatch.setattr(
-        saved,
+        saved_views,
         "_writer",
         lambda path: sqlite3.connect(path, isolation_level=None, factory=_Defended),
     )

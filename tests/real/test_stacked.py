@@ -15,7 +15,7 @@ import pytest
 import wbscope
 from support.corpus import CORPUS, unpack
 from support.tools import require_program, run
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 
 # Whose first finding is told from when the disk was busy, and how fast it writes.
 _CASES = (

@@ -16,10 +16,10 @@ from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, RecordedRun
 from support.texttrace import load_lines
 from support.tools import require_program, run
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.explain.verdict import verdict_of
 from wbscope.library.library import load_library
-from wbscope.render.verdicttext import explain_text
+from wbscope.render.verdict import explain_text
 
 _FIRST_SCREEN = 24
 _EXAMPLES = REPOSITORY / "examples"

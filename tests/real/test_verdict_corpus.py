@@ -15,7 +15,7 @@ from support.report import report_lines
 from support.runs import REPOSITORY
 from support.samples import Samples
 from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.run.run import Run
 
 _PAGE = REPOSITORY / "docs/findings.md"

@@ -24,7 +24,7 @@ from support.properties import for_all
 from support.tracedat import Buffer, Trace
 from wbscope.library.library import load_library
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 # Their descriptor, and whether they write.
 _CALLS = {"write": ("fd", True), "copy_file_range": ("fd_out", False)}

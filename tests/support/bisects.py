@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.lab.kernels import Setup
 from wbscope.lab.places import Failure, Places
-from wbscope.lab.setup import Setup
 
 from .labs import METRIC, write_run
 from .schemas import faults

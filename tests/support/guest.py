@@ -17,9 +17,8 @@ from importlib import metadata
 from pathlib import Path
 
 from wbscope.lab.emulator import drive, sparse
-from wbscope.lab.kernels import image_in
-from wbscope.lab.scenario import run_scenario
-from wbscope.lab.setup import Disk
+from wbscope.lab.guest import run_scenario
+from wbscope.lab.kernels import Disk, image_in
 
 from .runs import REPOSITORY
 from .tools import ingester_path, require_program

@@ -11,8 +11,7 @@ from __future__ import annotations
 import atexit
 import shutil
 
-from wbscope.perfetto.find import wasm_engine
-from wbscope.perfetto.trace_processor import Row, TraceProcessor, TraceProcessorError
+from wbscope.perfetto.trace_processor import Row, TraceProcessor, TraceProcessorError, wasm_engine
 
 from .tools import missing
 

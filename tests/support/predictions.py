@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import judge
-from wbscope.compare.passrate import pass_rate
+from wbscope.compare.pass_rate import pass_rate
 
 from support.driftnoise import Layout, Machine
 from support.gatenoise import POLICY, TIME, Noise

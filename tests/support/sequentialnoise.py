@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import judge
-from wbscope.compare.untildecided import LEAST_RUNS, until_decided
-from wbscope.stats.spending import Spending
+from wbscope.compare.pass_rate import LEAST_RUNS, until_decided
+from wbscope.stats.tests import Spending
 
 from support.gatenoise import POLICY, TIME, Noise
 from support.rundata import side

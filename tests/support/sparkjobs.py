@@ -144,7 +144,7 @@ class OneSession:
 @contextmanager
 def one_session(wbscope: Wbscope, cluster: Cluster, *settings: str) -> Iterator[OneSession]:
     """On a cluster, with more `settings`."""
-    import wbscope.fleet.cluster.spark_session as module
+    import wbscope.fleet.cluster.spark as module
 
     real = module.spark_session
     conf = module.parse_options([*cluster.settings, *settings])

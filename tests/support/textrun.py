@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 import wbscope
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
 
 __all__ = ["TextRun", "proven_findings", "sent_archive"]

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from wbscope.ingest.formats import reference_formats
+from wbscope.ingest.program import reference_formats
 from wbscope.library.library import load_library
 
 from .tools import ingester_path, plan_option, run

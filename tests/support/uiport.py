@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wbscope.viewer.deeplink import PORT
+from wbscope.viewer.link import PORT
 
 from .tools import missing
 

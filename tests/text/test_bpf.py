@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
-from wbscope.ingest.formats import captured
+from wbscope.ingest.program import captured
 
 _DATA = Path(__file__).parents[1] / "data" / "text"
 _KERNEL = Path(__file__).parents[2] / "kernel-tracepoints"

@@ -10,7 +10,7 @@ import wbscope
 from support.textrun import proven_findings
 from support.texttrace import load_lines
 from wbscope.base.span import parse_span
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.run.filters import Filters
 
 _MIB = 1 << 20

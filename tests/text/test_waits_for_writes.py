@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.texttrace import load_lines
-from wbscope.explain.proving import prove
+from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
 
 _LITTLE, _MUCH = 13, 4000  # pages

@@ -19,7 +19,7 @@ from support.runs import REPOSITORY
 from support.shortlink import long_link
 from support.tools import missing, wbscope_path
 from support.waits import GUARD_SECONDS
-from wbscope.perfetto.web import web_folder
+from wbscope.perfetto.trace_processor import web_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

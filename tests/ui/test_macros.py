@@ -18,10 +18,9 @@ from support.macros import SOURCE, macros, sql_modules
 from support.pftrace import events_of
 from support.runs import example
 from support.twins import builder_of
-from wbscope.viewer.deeplink import Ui
+from wbscope.viewer.link import Ui, find_site
 from wbscope.viewer.server import TraceServer
-from wbscope.viewer.site import find_site
-from wbscope.viewer.workspaces import DEFAULT_WORKSPACE
+from wbscope.viewer.startup import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

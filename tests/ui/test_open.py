@@ -14,12 +14,9 @@ from support.cli import Wbscope
 from support.runs import example
 from support.uiport import free_ui_port
 from wbscope.base.units import format_value
-from wbscope.viewer.commands import Command
-from wbscope.viewer.deeplink import PORT, Ui
+from wbscope.viewer.link import PORT, Command, Ui, find_site
 from wbscope.viewer.server import TraceServer
-from wbscope.viewer.site import find_site
-from wbscope.viewer.starttabs import literals, shortened
-from wbscope.viewer.workspaces import DEFAULT_WORKSPACE
+from wbscope.viewer.startup import DEFAULT_WORKSPACE, literals, shortened
 
 from .conftest import Opener
 

@@ -17,8 +17,8 @@ from support.browser import UiPage, upload_page
 from support.cli import Document, Wbscope
 from support.runs import example
 from support.timeline import verdict_name
+from wbscope.viewer.link import find_site
 from wbscope.viewer.server import TraceServer
-from wbscope.viewer.site import find_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope, check_error
 from support.runs import REPOSITORY
-from wbscope.base.extras import EXTRAS, install_line, missing_library
+from wbscope.base.errors import EXTRAS, install_line, missing_library
 
 _PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 _BASE = {re.split(r"[.<>=]", text)[0] for text in _PROJECT["dependencies"]}

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from wbscope.ingest.formats import CAPTURED, WRITTEN, captured
+from wbscope.ingest.program import CAPTURED, WRITTEN, captured
 
 _ROOT = Path(__file__).parents[2]
 _FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^]]*\])?;", re.MULTILINE)

@@ -29,8 +29,8 @@ def package(tmp_path: Path) -> Path:
         ("__init__", "from wbscope.run.run import open_run\n"),
         ("base/errors", ""),
         ("library/session", "from wbscope.base.errors import InputError\n"),
-        ("run/source", "from wbscope.base import errors\n"),
-        ("ingest/program", "from wbscope.run.source import Source\n"),
+        ("source/source", "from wbscope.base import errors\n"),
+        ("ingest/program", "from wbscope.source.source import Source\n"),
         ("run/run", "from wbscope.ingest import program\nfrom wbscope.library import session\n"),
         ("cli/run", "from wbscope.run.run import open_run\n"),
     ):
@@ -53,7 +53,11 @@ def test_a_good_one_passes(package: Path) -> None:
             "def later():\n    from wbscope.cli.run import x\n",
             "base/errors.py:2: imports cli.run, which stands above it",
         ),
-        ("run/source", "from wbscope.ingest.program import f\n", "imports ingest.program, which"),
+        (
+            "source/source",
+            "from wbscope.ingest.program import f\n",
+            "imports ingest.program, which",
+        ),
         ("base/errors", "from wbscope.base.other import x\n", "circle"),
         ("helpers", "", "helpers.py lies beside the packages"),
         ("misc/thing", "", "package misc is in no layer"),

@@ -18,11 +18,10 @@ from support.cli import Wbscope
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Result
 from wbscope.library.engine import Engine
-from wbscope.record.bdis import bdis_text
+from wbscope.record.machine import bdis_text
 from wbscope.run import labels
 from wbscope.run.filters import Filters
-from wbscope.run.joined import joined
-from wbscope.run.labels import Names, has_named
+from wbscope.run.labels import Names, has_named, joined
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DEEP = _ROOT / "examples/deep"

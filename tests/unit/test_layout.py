@@ -172,9 +172,9 @@ def test_an_option_in_a_text_of_the_library(layout: ModuleType, line: str, optio
 def test_which_files_have_texts_of_the_library(layout: ModuleType) -> None:
     for path, is_library in (
         ("analyzers/wbscope/base/units.py", True),
-        ("analyzers/wbscope/viewer/site.py", True),
+        ("analyzers/wbscope/viewer/link.py", True),
         ("analyzers/wbscope/cli/query.py", False),
-        ("analyzers/wbscope/render/table.py", False),
+        ("analyzers/wbscope/render/text.py", False),
         ("tools/check_layout.py", False),
     ):
         assert (layout.check_texts in layout.rules(path)) == is_library

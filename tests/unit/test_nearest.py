@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from wbscope.base.nearest import nearest
-from wbscope.compare.nearmetrics import near_metrics, unknown_metric
+from wbscope.base.errors import nearest
+from wbscope.compare.metrics import near_metrics, unknown_metric
 
 METRICS = [
     "throttle_summary.slept_total_ns",

@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wbscope.base.procfiles import entries_of, plain_path, text_of
-from wbscope.doctor.mounts import read_mounts
-from wbscope.record.disks import mount_of
-from wbscope.record.machine_facts import memory_hierarchy
-from wbscope.record.tracefs import mounted_tracefs
+from wbscope.base.system import entries_of, plain_path, text_of
+from wbscope.doctor.checks import read_mounts
+from wbscope.record.choose import mounted_tracefs
+from wbscope.record.machine import memory_hierarchy, mount_of
 
 # fs/proc_namespace.c escapes blank, tab, line feed, backslash and #.
 _ESCAPED = r"/a\040b\011c\012d\134e\043f"

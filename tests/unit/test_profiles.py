@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, SetupError
-from wbscope.ingest.formats import captured
-from wbscope.library.database import Recorded
-from wbscope.library.evidence import require_events
-from wbscope.library.library import load_library
-from wbscope.library.profiles import (
+from wbscope.ingest.program import captured
+from wbscope.library.catalog import (
     Profile,
     event_options,
     pattern_options,
     profile_of,
     read_profiles,
 )
+from wbscope.library.database import Recorded
+from wbscope.library.finding import require_events
+from wbscope.library.library import load_library
 
 _SQL = REPOSITORY / "sql"
 _LIBRARY = load_library(_SQL)

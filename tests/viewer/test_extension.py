@@ -12,7 +12,7 @@ from support.macros import EXTENSION, SOURCE, macros, sql_modules
 from support.runs import REPOSITORY
 from support.tools import run
 from wbscope.perfetto.package import PACKAGE
-from wbscope.viewer.commands import ARGUMENTS
+from wbscope.viewer.link import ARGUMENTS
 
 MANIFEST = json.loads((EXTENSION / "manifest").read_text(encoding="utf-8"))
 FEATURES = {"macros", "sql_modules", "proto_descriptors"}

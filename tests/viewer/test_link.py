@@ -11,9 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.viewer.commands import Command, any_of
-from wbscope.viewer.deeplink import find_ui
-from wbscope.viewer.site import find_site
+from wbscope.viewer.link import Command, any_of, find_site, find_ui
 
 
 @pytest.mark.parametrize(

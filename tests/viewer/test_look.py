@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 from wbscope.base.errors import UsageError
-from wbscope.viewer.deeplink import find_ui
-from wbscope.viewer.look import parse_look
+from wbscope.viewer.link import find_ui, parse_look
 
 SECOND = 10**9
 FIRST, LAST = 5 * SECOND, 25 * SECOND

@@ -23,7 +23,7 @@ from support.shortlink import long_link
 from support.tools import wbscope_path
 from support.uiport import free_ui_port
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.viewer.deeplink import PORT
+from wbscope.viewer.link import PORT
 from wbscope.viewer.server import HOST
 
 UI = "https://perfetto.example.org"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError, SetupError
+from wbscope.viewer.link import find_site
 from wbscope.viewer.server import HOST, TraceServer, check_port
-from wbscope.viewer.site import find_site
 
 UI = "https://ui.perfetto.dev"
 TRACE = bytes(range(256)) * 20_000

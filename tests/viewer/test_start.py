@@ -14,11 +14,17 @@ from support.runs import REPOSITORY, example
 from wbscope.base.span import parse_span
 from wbscope.explain.verdict import verdict_of
 from wbscope.run.run import Run, open_run
-from wbscope.viewer.commands import Command
-from wbscope.viewer.deeplink import find_ui
-from wbscope.viewer.starttabs import file_summary, literals, shortened, summary_commands
-from wbscope.viewer.startup import startup_commands
-from wbscope.viewer.workspaces import DEFAULT_WORKSPACE, workspace_commands, workspaces_of
+from wbscope.viewer.link import Command, find_ui
+from wbscope.viewer.startup import (
+    DEFAULT_WORKSPACE,
+    file_summary,
+    literals,
+    shortened,
+    startup_commands,
+    summary_commands,
+    workspace_commands,
+    workspaces_of,
+)
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 MOST_BYTES = 10_000

@@ -10,7 +10,7 @@ import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
 from support.runs import example
-from wbscope.viewer.starttabs import file_summary
+from wbscope.viewer.startup import file_summary
 
 RUNS = ("four-equal-writers", "four-equal-writers-7.2")
 OTHERS = tuple(reversed(RUNS))

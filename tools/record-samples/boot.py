@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from wbscope.lab.emulator import machine_of
+from wbscope.lab.guest import run_scenario
 from wbscope.lab.kernels import image_in
-from wbscope.lab.scenario import run_scenario
 
 # Debian's names.
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64", "ppc64el": "ppc64le"}

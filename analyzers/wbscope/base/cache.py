@@ -22,23 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from wbscope.base.current import absolute
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_folder, remove_if_dead
-
-__all__ = [
-    "CACHE_FIX",
-    "CACHE_IS_FULL",
-    "cache_entry",
-    "entry_of",
-    "is_own_entry",
-    "only_maker",
-    "own_folder",
-    "refuse_foreign",
-    "scratch_folder",
-    "trim_cache",
-    "used",
-]
+from wbscope.base.system import absolute
 
 LIMIT_BYTES = 4 << 30
 # A folder that mktemp makes is this user's own and closed to others.

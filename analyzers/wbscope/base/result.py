@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import Argument, Phrase
 from wbscope.base.units import counted, is_instant
 
 if TYPE_CHECKING:
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = [
-    "Column",
-    "Notice",
-    "Result",
-    "converter",
-    "leading_names",
-    "typed_columns",
-    "unique_names",
-    "unit_of",
-]
 
 # Longest suffix first: _bytes_per_s before anything that ends in _s.
 _SUFFIXES = (

@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import Argument, Phrase, UsageError
 from wbscope.base.units import format_value, parse_duration
-
-__all__ = ["WHOLE", "Moment", "Span", "parse_moment", "parse_span"]
 
 _MOST_NS = 2**63 - 1
 

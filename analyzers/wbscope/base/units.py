@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers for people: the only place with prefixes and powers of ten."""
+"""Numbers and tasks for people: the only place with prefixes and powers of ten."""
 
 from __future__ import annotations
 
@@ -10,28 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
-
-__all__ = [
-    "TRACK_UNITS",
-    "AxisUnit",
-    "axis_unit",
-    "counted",
-    "duration_argument",
-    "format_beside",
-    "format_value",
-    "is_instant",
-    "parse_duration",
-    "parse_kib",
-    "parse_number",
-    "parse_quantity",
-    "prefix_step",
-    "round_window_ns",
-    "seconds",
-    "short_name",
-    "tick_text",
-]
+from wbscope.base.errors import Argument, Phrase, UsageError
 
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DURATIONS = {
@@ -366,3 +345,8 @@ def duration_argument(ns: int) -> str:
     """As parse_duration() takes it, without a rest: 50ms."""
     name = next(name for name in ("s", "ms", "us", "ns") if ns % _DURATIONS[name] == 0)
     return f"{ns // _DURATIONS[name]}{name}"
+
+
+def task_words(comm: object, tid: object) -> str:
+    """Name and number; the number once for a task whose name nobody recorded."""
+    return str(comm) if comm == f"tid {tid}" else f"{comm} {tid}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import importlib.util
 import os
 import select
 import signal
@@ -21,24 +22,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import QueryError, UsageError, WbscopeError
+from wbscope.base.errors import Argument, Phrase, QueryError, UsageError, WbscopeError
 from wbscope.base.outputs import remove_private_folders
 from wbscope.base.units import seconds
-
-__all__ = [
-    "Running",
-    "default_limit_ns",
-    "hold",
-    "memory_limit",
-    "running",
-    "temp_bytes",
-    "temp_limit",
-    "time_limit",
-    "too_much_memory",
-    "too_much_temp",
-    "watching",
-]
 
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _INTERRUPTED = 130
@@ -329,3 +315,26 @@ def _too_much(slug: str, what: str, name: str, limit: int) -> QueryError:
             f", LIMIT), or {name}=BYTES for more",
         ),
     )
+
+
+_SQLITE_CONFIG_MEMSTATUS = 9
+
+
+def leave_memory_uncounted() -> None:
+    """Two threads need not wait for each other at each piece of memory (docs/benchmarks.md).
+
+    SQLite counts what it allocates under a lock of the process, for limits that wbscope does not
+    use. It can be told so only before its first use, and only by whom the process belongs to: not
+    by a library that somebody imports. Where it cannot be told, it counts.
+    Source: sqlite.org/c3ref/c_config_covering_index_scan.html, SQLITE_CONFIG_MEMSTATUS.
+    """
+    if "sqlite3" in sys.modules:
+        return
+    # A small Python may lack ctypes.
+    with contextlib.suppress(ImportError, OSError, AttributeError, ValueError):
+        import ctypes  # takes as long as the list of verbs
+
+        # The library that Python itself will use, linked in or shared.
+        module = importlib.util.find_spec("_sqlite3")
+        if module is not None and module.origin is not None:
+            ctypes.CDLL(module.origin).sqlite3_config(_SQLITE_CONFIG_MEMSTATUS, 0)

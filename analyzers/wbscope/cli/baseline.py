@@ -12,11 +12,9 @@ import typer
 from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.units import counted
-from wbscope.cli.group import verb_group
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
-
-__all__ = ["app"]
+from wbscope.cli.verbs import verb_group
 
 app = verb_group("baseline", no_args_is_help=True)
 
@@ -77,7 +75,7 @@ def save(
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, read_policy, wanted_by
     from wbscope.compare.sessions import session_of
-    from wbscope.render.keptruns import saved_json
+    from wbscope.render.history import saved_json
 
     rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
     checks, expected = False, None
@@ -130,7 +128,7 @@ def show(files: FilesArgument, as_json: JsonOption = False) -> None:
       wbscope baseline show baseline.json --json
     """
     from wbscope.compare.baseline import merged, read_baseline
-    from wbscope.render.baselinepage import baseline_json, baseline_page
+    from wbscope.render.history import baseline_json, baseline_page
 
     runs = merged([(file, read_baseline(Path(file))) for file in files])
     write_stdout(baseline_json(runs) if as_json else baseline_page(runs, page_width()))
@@ -151,7 +149,7 @@ def merge(
     """
     check_output(output, force, [Path(file) for file in files], "baseline.json")
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
-    from wbscope.render.keptruns import merged_json
+    from wbscope.render.history import merged_json
 
     runs = merged([(file, read_baseline(Path(file))) for file in files])
     write_whole(Path(output), baseline_text(runs), force=force)

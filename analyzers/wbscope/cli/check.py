@@ -16,12 +16,10 @@ from wbscope.cli.options import (
     RunArgument,
 )
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
-from wbscope.render.checkpage import check_json, check_text
-from wbscope.render.table import PAGE_WIDTH
+from wbscope.render.text import PAGE_WIDTH
+from wbscope.render.verdict import check_json, check_text
 from wbscope.run.agreement import agreement_of
 from wbscope.run.run import open_run
-
-__all__ = ["check"]
 
 
 def check(

@@ -16,16 +16,13 @@ from typing import Any
 from typer.main import get_command
 
 from wbscope.base.errors import WbscopeError
-from wbscope.cli.group import HELP_OPTIONS
-from wbscope.cli.tabs import Answer, Line
-from wbscope.cli.verbs import VERBS
-
-__all__ = ["ASKED", "answer", "complete"]
+from wbscope.cli.verbs import HELP_OPTIONS, VERBS
+from wbscope.cli.words import Answer, Line
 
 # The word with which a shell's script asks; no verb is called so.
 ASKED = "__complete"
 
-# These take every word up to the next option: cli/sides.py.
+# These take every word up to the next option: cli/compare.py.
 _GREEDY = ("--against", "--baseline")
 # Of each kind of value; more than a screen helps nobody.
 _MOST = 500
@@ -99,7 +96,7 @@ def _values(
     if choices:
         return _starting(((str(choice), "") for choice in choices), word)
     # Only here: a verb or an option is completed without the library.
-    from wbscope.cli.candidates import candidates
+    from wbscope.cli.values import candidates
 
     found = candidates(Line(verb, str(parameter.name), values), word)
     return Answer(_starting(found.words, word).words, found.is_part)
@@ -187,12 +184,12 @@ def _starting(words: Iterable[tuple[str, str]], word: str) -> Answer:
 def _split(line: str) -> list[str]:
     """The words of a line that is not at its end; the last is the one that grows."""
     text = line.lstrip()
-    for closing in ("", *_QUOTES):
+    for quote in ("", *_QUOTES):
         try:
-            words = shlex.split(text + closing)
+            words = shlex.split(text + quote)
         except ValueError:
             continue
-        is_new = not closing and text[-1:].isspace() and not text.endswith("\\ ")
+        is_new = not quote and text[-1:].isspace() and not text.endswith("\\ ")
         return [*words[1:], ""] if is_new else words[1:]
     return [""]
 

@@ -19,13 +19,10 @@ from wbscope.cli.options import (
     TimeRangeOption,
     ToOption,
 )
-from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.cli.wording import warnings_in_options
-from wbscope.ingest.to_perfetto import Converted
-from wbscope.ingest.to_perfetto import convert as run_convert
-from wbscope.render.jsondoc import document, rows_body
-
-__all__ = ["convert"]
+from wbscope.cli.output import note, progress_bar, show_warnings, warnings_in_options, write_stdout
+from wbscope.ingest.ingest import Converted
+from wbscope.ingest.ingest import convert as run_convert
+from wbscope.render.json import document, rows_body
 
 
 def convert(

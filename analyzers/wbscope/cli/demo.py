@@ -12,15 +12,13 @@ from typing import Annotated
 import typer
 
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.filenames import join
 from wbscope.base.outputs import free_name, private_folder
+from wbscope.base.system import join
 from wbscope.cli.options import QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 from wbscope.explain.verdict import verdict_of
-from wbscope.render.verdicttext import verdict_text
+from wbscope.render.verdict import verdict_text
 from wbscope.run.run import open_run
-
-__all__ = ["demo"]
 
 _FOLDER = "wbscope-demo"
 _TRACE = "trace.dat"

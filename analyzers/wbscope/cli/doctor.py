@@ -12,9 +12,7 @@ from wbscope.base.errors import SetupError
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
 from wbscope.library.library import load_library
-from wbscope.render.jsondoc import document
-
-__all__ = ["doctor"]
+from wbscope.render.json import document
 
 
 def doctor(
@@ -35,9 +33,9 @@ def doctor(
       wbscope doctor --json
     """
     # Inside, so that no other verb waits for these modules.
-    from wbscope.doctor.check import Status
-    from wbscope.doctor.examine import examine, states_here
-    from wbscope.render.checks import checks_text, states_text
+    from wbscope.doctor.checks import Status
+    from wbscope.doctor.doctor import examine, states_here
+    from wbscope.render.catalogue import checks_text, states_text
 
     profiles = load_library().profiles
     if events:

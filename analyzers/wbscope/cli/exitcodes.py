@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wbscope.compare.gate import GateResult
 
-__all__ = ["Codes", "error_code", "gate_code"]
 
 _SKIP = 125
 _ABORT = 128

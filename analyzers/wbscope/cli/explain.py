@@ -25,19 +25,21 @@ from wbscope.cli.options import (
     TimeRangeOption,
     ToOption,
 )
-from wbscope.cli.output import note, page_width, progress_bar
-from wbscope.cli.pager import page
-from wbscope.cli.wording import option
+from wbscope.cli.output import note, option, page, page_width, progress_bar
 from wbscope.explain.remedy import sysctl_text, tuned_text
 from wbscope.explain.story import story_of
 from wbscope.explain.verdict import verdict_of
-from wbscope.render.proofpage import proof_text
-from wbscope.render.table import PAGE_WIDTH
-from wbscope.render.verdictdoc import explain_json, explain_markdown, story_json
-from wbscope.render.verdicttext import explain_text, story_text, verdict_text
+from wbscope.render.text import PAGE_WIDTH
+from wbscope.render.verdict import (
+    explain_json,
+    explain_markdown,
+    explain_text,
+    proof_text,
+    story_json,
+    story_text,
+    verdict_text,
+)
 from wbscope.run.run import Run, open_run
-
-__all__ = ["explain"]
 
 # The last column has what --stall takes.
 _STALLS = "wbscope query stalls RUN --sort=-dur --limit 10"

@@ -11,8 +11,6 @@ import typer
 from wbscope.cli.fleet import RedactOption, harvest
 from wbscope.cli.options import JsonOption, QuietOption, RunsArgument
 
-__all__ = ["export"]
-
 
 def export(
     runs: RunsArgument,

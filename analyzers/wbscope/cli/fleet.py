@@ -17,11 +17,10 @@ from wbscope.base.errors import EvidenceError, UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.result import Notice
 from wbscope.base.units import counted, parse_duration
-from wbscope.cli.choice import parse_choice, parse_width
+from wbscope.cli.compare import FacesOption
 from wbscope.cli.exitcodes import Codes
-from wbscope.cli.formats import Format, write_result
-from wbscope.cli.given import statements_of_stdin
-from wbscope.cli.group import verb_group
+from wbscope.cli.formats import Format, parse_choice, parse_width, write_result
+from wbscope.cli.gate import tell_verdict, verdict_text
 from wbscope.cli.options import (
     ColumnsOption,
     CsvOption,
@@ -37,16 +36,13 @@ from wbscope.cli.options import (
     SortOption,
     WidthOption,
 )
-from wbscope.cli.output import note, show_warnings, write_stdout
-from wbscope.cli.pager import page
-from wbscope.cli.sides import FacesOption
-from wbscope.cli.sql import SqlCommand
-from wbscope.cli.verdictout import tell_verdict, verdict_text
+from wbscope.cli.output import note, page, show_warnings, write_stdout
+from wbscope.cli.sql import SqlCommand, statements_of_stdin
+from wbscope.cli.verbs import verb_group
 
 if TYPE_CHECKING:
-    from wbscope.fleet.engines import Cluster
+    from wbscope.fleet.duck import Cluster
 
-__all__ = ["RedactOption", "app", "harvest"]
 
 app = verb_group("fleet", no_args_is_help=True)
 
@@ -140,10 +136,10 @@ def ingest(
         --master yarn
     """
     cluster = _cluster(master, conf)
-    from wbscope.fleet.cluster.hadoopfiles import is_uri
-    from wbscope.fleet.engines import check_place
-    from wbscope.fleet.findsources import sources_in
-    from wbscope.run.source import STDIN, find_source
+    from wbscope.fleet.cluster.hadoop_files import is_uri
+    from wbscope.fleet.duck import check_place
+    from wbscope.fleet.harvest import sources_in
+    from wbscope.source.source import STDIN, find_source
 
     for place in (*sources, output):
         check_place(place, cluster)
@@ -180,14 +176,14 @@ def harvest(
     """
     import pyarrow  # noqa: F401 - before any work
 
-    from wbscope.fleet.cluster.hadoopfiles import is_uri
+    from wbscope.fleet.cluster.hadoop_files import is_uri
     from wbscope.fleet.dataset import Dataset, make_dataset
     from wbscope.fleet.harvest import ingest_sources
     from wbscope.fleet.redact import read_key
-    from wbscope.render.fleetpages import added_json, added_text
+    from wbscope.render.fleet import added_json, added_text
 
     if cluster is not None:
-        from wbscope.fleet.cluster.spark_session import check_spark
+        from wbscope.fleet.cluster.spark import check_spark
 
         check_spark(cluster.master)
     redaction = None if redact is None else read_key(redact)
@@ -216,8 +212,8 @@ def harvest(
         assert isinstance(dataset, Dataset)
         ingest_sources(sources, dataset, redaction=redaction, each=each, strict=strict)
     else:
-        from wbscope.fleet.cluster.spark_ingest import ingest_on_spark
-        from wbscope.fleet.cluster.spark_session import spark_session
+        from wbscope.fleet.cluster.spark import spark_session
+        from wbscope.fleet.cluster.spark_sql import ingest_on_spark
 
         with spark_session(cluster.master, cluster.settings) as session:
             ingest_on_spark(session, sources, dataset, each, redaction=redaction)
@@ -285,7 +281,7 @@ def sql(
     )
     form.check([dataset])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
-    from wbscope.fleet.engines import fleet_contents, fleet_engine
+    from wbscope.fleet.duck import fleet_contents, fleet_engine
     from wbscope.library.session import result_of
 
     example = 'wbscope fleet sql DATASET "SELECT run, host FROM runs"'
@@ -330,22 +326,22 @@ def report(
     ending = "" if file is None else file.suffix.lower()
     form = Format(as_json=as_json or ending == ".json", output=output, force=force)
     form.check([dataset])
-    from wbscope.fleet.engines import fleet_engine
-    from wbscope.fleet.fleetreport import report_of
+    from wbscope.fleet.duck import fleet_engine
+    from wbscope.fleet.questions import report_of
 
     with fleet_engine(dataset, cluster) as engine:
         found = report_of(engine, dataset, None if cluster is None else cluster.master)
     told = found.dataset, found.sections, found.titles, found.warnings
     if form.as_json:
-        from wbscope.render.fleetreportpage import fleet_json
+        from wbscope.render.fleet import fleet_json
 
         text = fleet_json(*told)
     elif ending in (".html", ".htm"):
-        from wbscope.render.fleethtml import fleet_html
+        from wbscope.render.fleet import fleet_html
 
         text = fleet_html(*told)
     else:
-        from wbscope.render.fleetreportpage import fleet_text
+        from wbscope.render.fleet import fleet_text
 
         text = fleet_text(*told, form.page_width)
     if file is None:
@@ -397,10 +393,10 @@ def gate(
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
     form.check([dataset])
     from wbscope.compare.gate import judge
-    from wbscope.compare.metric_catalog import load_catalog
+    from wbscope.compare.metrics import load_catalog
     from wbscope.compare.policy import read_policy
-    from wbscope.fleet.cohorts import both_sides
-    from wbscope.fleet.engines import fleet_engine
+    from wbscope.fleet.duck import fleet_engine
+    from wbscope.fleet.questions import both_sides
     from wbscope.library.library import load_library
 
     chosen = read_policy(policy)
@@ -423,7 +419,7 @@ def _cluster(master: str | None, conf: list[str] | None) -> Cluster | None:
             "is a setting of Spark, and DuckDB answers",
             fix="add --master 'local[*]'",
         )
-    from wbscope.fleet.cluster.spark_session import parse_options
-    from wbscope.fleet.engines import Cluster
+    from wbscope.fleet.cluster.spark import parse_options
+    from wbscope.fleet.duck import Cluster
 
     return Cluster(master, parse_options(conf or []))

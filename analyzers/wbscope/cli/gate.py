@@ -3,39 +3,286 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.base.errors import UsageError, WbscopeError
-from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
-from wbscope.cli.compare import RunsOption
-from wbscope.cli.exitcodes import Codes
+from wbscope.base.errors import Argument, InputError, SetupError, UsageError, WbscopeError
+from wbscope.base.outputs import check_output, write_whole
+from wbscope.base.system import absolute
+from wbscope.cli.compare import AgainstOption, BaselineOption, FacesOption, RunsOption, named_sides
+from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.cli.formats import Format
-from wbscope.cli.gaterecord import (
-    MaxRunsOption,
-    RecordOption,
-    ResumeOption,
-    RunsInOption,
-    check_words,
-    recorded,
+from wbscope.cli.options import ForceOption, JsonOption, MarkdownOption, OutputOption, QuietOption
+from wbscope.cli.output import (
+    drop_output,
+    note,
+    option,
+    page_width,
+    progress_bar,
+    write_stderr,
+    write_stdout,
 )
-from wbscope.cli.options import (
-    ForceOption,
-    JsonOption,
-    MarkdownOption,
-    OutputOption,
-    QuietOption,
-)
-from wbscope.cli.output import note, progress_bar
-from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
-from wbscope.cli.verdictout import tell_verdict, verdict_text
+from wbscope.library.library import load_library
 
-__all__ = ["gate"]
+if TYPE_CHECKING:
+    from wbscope.compare.gate import GateResult
+    from wbscope.compare.pass_rate import Look, SelfCheck
+    from wbscope.compare.policy import Policy
+    from wbscope.lab.judging import Progress
+
+
+_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+# Exit codes of an error after which there is no report.
+_NO_VERDICT = (UsageError.exit_code, InputError.exit_code)
+# What ci/formats.py and ci/formats.py write near the start of a file.
+_MARKS = (b'<testsuites name="wbscope"', b'"name": "wbscope"')
+_MARK_BYTES = 1 << 12
+
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+SarifOption = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option("--github", help="Annotations on stderr, the verdict to $GITHUB_STEP_SUMMARY."),
+]
+
+
+@dataclass(frozen=True)
+class CiReports:
+    """What to write besides the verdict on stdout; places are lines of the policy.
+
+    runs  what is judged, as given: the place where there is no policy
+    """
+
+    policy: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+    github: bool = False
+    runs: Sequence[str] = ()
+
+    def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
+        """Errors that are known before any work; `output` is where the verdict goes."""
+        kept = [*inputs, *([] if self.policy is None else [self.policy])]
+        taken = {} if output is None else {absolute(output): f"-o {output}"}
+        for path, name, said in (
+            (self.junit, "junit.xml", "--junit"),
+            (self.sarif, "gate.sarif", "--sarif"),
+        ):
+            if path is None:
+                continue
+            check_output(path, force, kept, name, said.removeprefix("--"))
+            other = taken.setdefault(absolute(path), f"{said} {path}")
+            if not other.startswith(said):
+                raise UsageError(
+                    "two-reports",
+                    f"{other} {said} {path}",
+                    "are one file, wanted two",
+                    fix=f"{said} {name}",
+                )
+        if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
+            _append_summary(summary, "")
+
+    def drop_earlier(self, error: WbscopeError, force: bool) -> None:
+        """No report of another day stays where wrong usage or input left no verdict (docs/ci.md).
+
+        Of a full disk, or of a kill, the earlier ones stay whole; so does what is no report.
+        """
+        if force and error.exit_code in _NO_VERDICT:
+            for path in (self.junit, self.sarif):
+                if path is not None and _is_report(path):
+                    _remove(path)
+
+    def write(self, result: GateResult, force: bool) -> None:
+        """Everything that was asked for; each file is there whole or not at all."""
+        from wbscope.ci.formats import (
+            annotation_lines,
+            expected_text,
+            junit_xml,
+            sarif_json,
+            step_summary,
+        )
+
+        for path, text in (
+            (self.junit, junit_xml(result, self.policy)),
+            (self.sarif, sarif_json(result, self.policy, self.runs)),
+        ):
+            if path is not None:
+                write_whole(path, text, force=force)
+                note(f"wrote {path}")
+        expected = expected_text(result) if self.github or self.junit or self.sarif else None
+        if expected is not None:
+            note(expected)
+        if self.github:
+            for line in annotation_lines(result, self.policy):
+                write_stderr(line)
+            if summary := os.environ.get(_SUMMARY_VARIABLE):
+                _append_summary(summary, step_summary(result, expected))
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            start = file.read(_MARK_BYTES)
+    except OSError:
+        return False
+    return any(mark in start for mark in _MARKS)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write",
+            str(path),
+            f"cannot be removed: {error.strerror or error}",
+            fix=f"ls -ld {shlex.quote(str(path.parent))}",
+        ) from error
+
+
+def _append_summary(name: str, markdown: str) -> None:
+    """Other commands of the step may have written there before."""
+    try:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(markdown)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write",
+            name,
+            f"cannot be written: {error.strerror or error}",
+            have=f"the name is from ${_SUMMARY_VARIABLE}",
+            fix=f"unset {_SUMMARY_VARIABLE}, or leave out --github",
+        ) from error
+
+
+RecordOption = Annotated[
+    Path | None,
+    typer.Option("--record", metavar="MATRIX.toml", help="Make runs of two cells, in turns."),
+]
+MaxRunsOption = Annotated[
+    int, typer.Option("--max-runs", help="With --record: so many runs of each side at most.")
+]
+RunsInOption = Annotated[
+    Path, typer.Option("--runs-in", metavar="DIR", help="With --record: where the runs go.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="With --record: go on with the runs that are there.")
+]
+
+
+def check_words(
+    runs: Sequence[str], against: Sequence[str], baseline: Sequence[str], self_check: bool,
+    policy: Path | None,
+) -> None:  # fmt: skip
+    """Raises: UsageError for words that mean runs which are there already."""
+    given = [*runs, *(["--baseline", *baseline] if baseline else [])]
+    given += ["--self-check"] if self_check else []
+    if given or len(against) > 1:
+        raise UsageError(
+            "two-ways", "--record", "makes the runs of both sides, so there is no place for others",
+            have=" ".join(given or against),
+            fix="wbscope gate --policy gate.toml --record MATRIX.toml --against CELL",
+        )  # fmt: skip
+    if policy is None:
+        raise UsageError(
+            "no-policy", "--record", "makes runs until a policy decides, and there is none",
+            fix="wbscope gate --policy gate.toml --record MATRIX.toml",
+        )  # fmt: skip
+
+
+def recorded(
+    matrix_file: Path, policy: Policy, base: str | None, most: int, folder: Path, resume: bool,
+    say: Callable[[str], None],
+) -> GateResult:  # fmt: skip
+    """The verdict of the last look.
+
+    Raises: as `wbscope lab` and the gate do.
+    """
+    from wbscope.compare.load import Loader
+    from wbscope.compare.pass_rate import look_sizes, until_decided
+    from wbscope.lab.judging import GateRuns, two_cells
+    from wbscope.lab.matrix import MOST_RUNS, read_matrix
+    from wbscope.lab.places import Places
+    from wbscope.lab.store import opened
+
+    if not 1 <= most <= MOST_RUNS:
+        raise UsageError(
+            "bad-count", f"--max-runs {most}", f"wanted 1 to {MOST_RUNS}", fix="--max-runs 24"
+        )
+    matrix = read_matrix(matrix_file)
+    side, first = two_cells(matrix, base)
+    planned = ", ".join(map(str, look_sizes(most)))
+    say(f"{side.name} against {first.name}: a look after {planned} runs of each at most")
+    places = Places(load_library(), say)
+    for cell in matrix.cells:
+        places.check(cell.setup)
+    loader = Loader(wanted=policy.wants, allow_damaged=True, checks=policy.checks)
+    families = [metric.family for metric in loader.catalog.metrics]
+    try:
+        with opened(folder, matrix, resume) as store:
+            make = GateRuns(matrix, store, places, loader, lambda one: say(_run_line(one)), base)
+            return until_decided(make, policy, families, most, lambda one: say(_look_line(one)))
+    except WbscopeError as error:
+        raise error.spoken(_in_gate) from error
+
+
+def _in_gate(argument: Argument) -> str:
+    """The lab's folder is no output here."""
+    if argument.name == "output":
+        return option(Argument("runs_in", argument.value))
+    return option(argument)
+
+
+def _run_line(progress: Progress) -> str:
+    told = f": {progress.why}" if progress.why else ""
+    return f"{progress.job.name}: {progress.seconds:.0f} s{told}"
+
+
+def _look_line(look: Look) -> str:
+    return f"look after {look.runs} + {look.runs} runs: {look.status} (level {look.level:.2g})"
+
+
+def verdict_text(result: GateResult, checked: SelfCheck | None, form: Format, faces: bool) -> str:
+    """As text, JSON or Markdown; `checked` is that of --self-check."""
+    if form.as_json:
+        from wbscope.render.compare_screen import gate_json
+
+        return gate_json(result, checked)
+    if form.as_markdown:
+        from wbscope.render.gate import gate_markdown
+
+        return gate_markdown(result, faces)
+    from wbscope.render.gate import gate_text
+    from wbscope.render.text import PAGE_WIDTH
+
+    return gate_text(result, PAGE_WIDTH if form.file is not None else page_width(), faces)
+
+
+def tell_verdict(result: GateResult, text: str, form: Format, codes: Codes) -> None:
+    """Raises: typer.Exit with the exit code, unless it passed."""
+    if form.file is not None:
+        write_whole(form.file, text, force=form.force)
+        if not form.as_json:
+            note(f"wrote {form.file}: {result.status}")
+    else:
+        try:
+            write_stdout(text, colours=True)
+        except BrokenPipeError:
+            drop_output(sys.stdout)  # the exit code is the answer
+    if (code := gate_code(result, codes)) != 0:
+        raise typer.Exit(code)
+
 
 # No pause is longer: MAX_PAUSE of mm/page-writeback.c.
 _BUDGET = "throttle_summary.pause_p99_ns <= 200ms"
@@ -154,7 +401,7 @@ def gate(
             base_cell = against[0] if against else None
             result = recorded(record, chosen, base_cell, max_runs, runs_in, resume, say)
         elif self_check:
-            from wbscope.compare.selfcheck import self_check as check_runs
+            from wbscope.compare.pass_rate import self_check as check_runs
 
             checked = check_runs(loader.side("A", given["A"]), chosen, families)
             if not as_json:

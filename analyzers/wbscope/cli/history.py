@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
-from wbscope.base.filenames import as_utf8
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.base.system import as_utf8
 from wbscope.base.units import counted
-from wbscope.cli.group import verb_group
 from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.verbs import verb_group
 
 if TYPE_CHECKING:
     from wbscope.compare.history import Place
 
-__all__ = ["app"]
 
 app = verb_group("history", no_args_is_help=True)
 
@@ -84,7 +83,7 @@ def add(
     place = _place(file, runs, commit, date, branch)
     from wbscope.compare.history import add_runs
     from wbscope.compare.load import Loader
-    from wbscope.render.keptruns import added_runs_json
+    from wbscope.render.history import added_runs_json
 
     loader = Loader(
         watch=lambda run: progress_bar(run, hidden=quiet or as_json), allow_damaged=allow_damaged
@@ -154,12 +153,12 @@ def show(
     start = None if since is None else parse_date("--since", since)
     found = trends(read_history(Path(file)), metric or ["*"], start, branch)
     if form == _HTML:
-        from wbscope.render.historyhtml import history_html
+        from wbscope.render.history import history_html
 
         text = history_html(found, file)
     else:
-        from wbscope.render.historypage import history_csv, history_json, history_text
-        from wbscope.render.table import PAGE_WIDTH
+        from wbscope.render.history import history_csv, history_json, history_text
+        from wbscope.render.text import PAGE_WIDTH
 
         if form == _JSON:
             text = history_json(found, file)

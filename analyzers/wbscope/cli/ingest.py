@@ -21,16 +21,13 @@ from wbscope.cli.options import (
     TimeRangeOption,
     ToOption,
 )
-from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.cli.wording import warnings_in_options
-from wbscope.ingest.selection import Choice
+from wbscope.cli.output import note, progress_bar, show_warnings, warnings_in_options, write_stdout
+from wbscope.ingest.ingest import Choice
 from wbscope.library.library import load_library
-from wbscope.render.jsondoc import document, rows_body
+from wbscope.render.json import document, rows_body
 from wbscope.run.ingested import Ingested, default_output
 from wbscope.run.ingested import ingest as run_ingest
-from wbscope.run.source import find_source
-
-__all__ = ["ingest"]
+from wbscope.source.source import find_source
 
 
 def ingest(

@@ -5,27 +5,221 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from wbscope.base.errors import SetupError
-from wbscope.base.sudo_caller import give_to_caller
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import (
+    check_output,
+    check_parent,
+    give_to_caller,
+    make_folder,
+    private_output,
+    write_whole,
+)
 from wbscope.base.units import counted
-from wbscope.cli import labbisect, labreport
-from wbscope.cli.group import HELP_OPTIONS, verb_group
-from wbscope.cli.options import JsonOption, QuietOption
-from wbscope.cli.output import note, write_stdout
+from wbscope.cli import lab_bisect
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.verbs import HELP_OPTIONS, verb_group
 from wbscope.library.library import load_library
-from wbscope.render.jsondoc import document, rows_body
+from wbscope.render.json import document, rows_body
 
 if TYPE_CHECKING:
-    from wbscope.lab.execute import Progress
-    from wbscope.lab.order import Job
+    from wbscope.lab.judging import Progress
+    from wbscope.lab.matrix import Job
+    from wbscope.lab.store import Finished
+    from wbscope.lab.summary import LabReport
 
-__all__ = ["app", "run"]
+
+class LabStyle(StrEnum):
+    """How the report looks."""
+
+    text = "text"
+    markdown = "markdown"
+    lkml = "lkml"
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of a lab, or what --save wrote.")
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Instead of the usual ones; 'throttle*'."),
+    ] = None,
+    cell: Annotated[
+        str | None, typer.Option("--cell", metavar="CELL", help="Compare this one cell.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="CELL", help="With this one.")
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option("--pairs", metavar="N", min=0, help="So many pairs of cells; default 12."),
+    ] = None,
+    style: Annotated[
+        LabStyle, typer.Option(help="lkml: 72 columns for a mailing list.")
+    ] = LabStyle.text,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="A picture of each metric, as PNG."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE.json", help="Keep the numbers of all runs."),
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Tell what the finished runs of a lab show.
+
+    First what was tried and what is missing, then the cells, then what a step
+    along one axis changes and whether that is decided. docs/lab.md says more.
+
+    \b
+    Examples:
+      wbscope lab report lab
+      wbscope lab report lab --metric 'throttle_summary*' -o pictures
+      wbscope lab report lab --cell 6.1,low --against 6.1,free
+      wbscope lab report lab --style lkml
+      wbscope lab report lab --save results.json
+      wbscope lab report results.json
+    """
+    if pairs is not None and (as_json or style is not LabStyle.text):
+        told = "is for the text, all pairs are in the other forms"
+        raise UsageError("two-formats", f"--pairs {pairs}", told, fix="--style text")
+    if as_json and style is not LabStyle.text:
+        told = f"--json --style {style.value}"
+        raise UsageError("two-formats", told, "exclude each other, wanted one", fix="--json")
+    lab = _read(folder)
+    if cell is not None or against is not None:
+        _compare(folder, _pair(folder, lab, cell, against), metric, style, output, as_json, quiet)
+        return
+    if output is not None:
+        _check_folder(output, force)
+    if save is not None:
+        check_output(save, force, [folder], "results.json", argument="save")
+    from wbscope.lab.summary import lab_report
+
+    made = lab_report(
+        lab, metric or (), watch=lambda run: progress_bar(run, hidden=quiet or as_json)
+    )
+    if as_json:
+        from wbscope.render.lab import lab_report_json
+
+        text = lab_report_json(made)
+    elif style is LabStyle.lkml:
+        from wbscope.render.lab_mail import lab_mail
+
+        text = lab_mail(made)
+    else:
+        from wbscope.render.lab import MOST_PAIRS, lab_markdown, lab_text
+
+        most = MOST_PAIRS if pairs is None else pairs
+        text = (
+            lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width(), most)
+        )
+    if output is not None:
+        _write_pictures(output, _pictures(made), force)
+    if save is not None:
+        from wbscope.lab.summary import kept_text
+
+        write_whole(save, kept_text(made), force=force)
+        note(f"wrote {save}")
+    write_stdout(text)
+
+
+def _read(folder: Path) -> Finished:
+    if folder.is_file():
+        from wbscope.lab.summary import read_kept
+
+        return read_kept(folder)
+    from wbscope.lab.store import read_finished
+
+    return read_finished(folder)
+
+
+def _pair(folder: Path, lab: Finished, cell: str | None, against: str | None) -> tuple[str, str]:
+    """Two cells that have runs."""
+    known = [one.name for one in lab.cells if one.runs]
+    words = ["wbscope", "lab", "report", str(folder), "--cell", known[-1] if known else "CELL",
+             "--against", known[0] if known else "CELL"]  # fmt: skip
+    for option, name in (("--cell", cell), ("--against", against)):
+        if name not in known:
+            told = "is no cell with finished runs" if name else "is missing, wanted a cell"
+            raise UsageError(
+                "no-cell", name or option, told, have=" ".join(known), fix=shlex.join(words)
+            )
+    return str(cell), str(against)
+
+
+def _compare(
+    folder: Path, cells: tuple[str, str], metric: list[str] | None, style: LabStyle,
+    output: Path | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """What `wbscope compare` prints for the folders of two cells."""
+    from wbscope.cli.compare import compare
+
+    if folder.is_file():
+        raise UsageError(
+            "no-runs", str(folder), "has numbers of runs, wanted the folder of the lab",
+            fix=shlex.join(["wbscope", "lab", "report", str(folder)]),
+        )  # fmt: skip
+    if style is LabStyle.lkml or output is not None:
+        wrong = "--style lkml" if style is LabStyle.lkml else "-o FOLDER"
+        command = ["wbscope", "lab", "report", str(folder)]
+        raise UsageError(
+            "whole-lab", wrong, "is for the whole lab, not for two cells", fix=shlex.join(command)
+        )
+    compare(
+        runs=[str(folder / cells[0])],
+        against=[str(folder / cells[1])],
+        metric=metric,
+        as_json=as_json,
+        as_markdown=style is LabStyle.markdown,
+        quiet=quiet,
+    )
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    """Known before any work."""
+    check_parent(folder)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("output-exists", str(folder), "is no folder", fix="-o pictures")
+    there = sorted(path.name for path in folder.glob("*.png")) if folder.is_dir() else []
+    if there and not force:
+        raise UsageError(
+            "output-exists", str(folder), f"has pictures in it: {there[0]}",
+            fix="add --force to replace those of the same names, or choose another folder with -o",
+        )  # fmt: skip
+
+
+def _pictures(made: LabReport) -> Iterable[tuple[str, bytes]]:
+    try:
+        from wbscope.render.lab import lab_plots
+
+        return list(lab_plots(made))
+    except ImportError as error:
+        raise SetupError(
+            "missing-package", error.name or "matplotlib", "is not installed, pictures need it",
+            fix="pip install matplotlib",
+        ) from error  # fmt: skip
+
+
+def _write_pictures(folder: Path, pictures: Iterable[tuple[str, bytes]], force: bool) -> None:
+    make_folder(folder)
+    for name, content in pictures:
+        with private_output(folder / name, force=force) as private:
+            private.write_bytes(content)
+        note(f"wrote {folder / name}")
+
 
 _MINUTE = 60
 
@@ -89,9 +283,8 @@ def run(
       wbscope compare lab/low --against lab/free
     """
     # Inside, so that no other verb waits for these modules.
-    from wbscope.lab.execute import make_runs
-    from wbscope.lab.matrix import read_matrix
-    from wbscope.lab.order import interleaved
+    from wbscope.lab.judging import make_runs
+    from wbscope.lab.matrix import interleaved, read_matrix
     from wbscope.lab.places import Places
     from wbscope.lab.store import opened
 
@@ -173,5 +366,5 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
 
 
-app.command()(labreport.report)
-app.command()(labbisect.bisect)
+app.command()(report)
+app.command()(lab_bisect.bisect)

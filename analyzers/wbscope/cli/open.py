@@ -25,16 +25,13 @@ from wbscope.cli.options import (
     ToOption,
 )
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.render.jsondoc import document, rows_body
+from wbscope.render.json import document, rows_body
 from wbscope.viewer.built import view_of, view_of_two
-from wbscope.viewer.deeplink import PORT, PUBLIC_UI, Ui, find_ui
-from wbscope.viewer.look import parse_look
-from wbscope.viewer.site import find_site
+from wbscope.viewer.link import PORT, PUBLIC_UI, Ui, find_site, find_ui, parse_look
 
 if TYPE_CHECKING:
     from wbscope.viewer.server import TraceServer
 
-__all__ = ["open_command"]
 
 _PROMPT = 'if the browser asks to "access other apps and services on this device", allow it'
 _REFUSED = (

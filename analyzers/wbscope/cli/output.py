@@ -1,37 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stdout carries the result; everything else goes to stderr."""
+"""stdout carries the result, through a pager on a terminal; everything else goes to stderr."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from wbscope.base.errors import SetupError
-from wbscope.base.result import Notice
-from wbscope.cli.colours import coloured, has_colours
-from wbscope.cli.wording import warnings_in_options
-from wbscope.render.messages import warning_text
-from wbscope.render.printable import printable
-from wbscope.render.progress import ProgressBar
-from wbscope.render.table import PAGE_WIDTH
+from rich.cells import cell_len
 
-__all__ = [
-    "cannot_write_stdout",
-    "closed_stdout",
-    "drop_output",
-    "note",
-    "page_width",
-    "progress_bar",
-    "show_warnings",
-    "table_width",
-    "write_stderr",
-    "write_stdout",
-]
+from wbscope.base.errors import Argument, SetupError, WbscopeError
+from wbscope.base.result import Notice, Result
+from wbscope.render.progress import ProgressBar
+from wbscope.render.text import PAGE_WIDTH, printable, warning_text
+
+_RED, _GREEN, _YELLOW, _CYAN, _BOLD = "1;31", "32", "33", "36", "1"
+# What a line begins with, and its colour. Values are of no colour: they may be anything.
+_RULES = tuple(
+    (re.compile(pattern, re.MULTILINE), colour)
+    for pattern, colour in (
+        (r"^error\[[\w-]+\]", _RED),
+        (r"^warning\[[\w-]+\]", _YELLOW),
+        (r"^severe(?=  )", _RED),
+        (r"^warning(?=  )", _YELLOW),
+        (r"^note(?=  )", _CYAN),
+        (r"^ok(?=  )", _GREEN),
+        (r"(?<=^  )fix(?=: )", _GREEN),
+        (r"^To do(?=: )", _BOLD),
+        (r"^:\( (?:FAIL|WORSE)\b|(?<=^gate: )(?:FAIL|WORSE|REFUSED)\b", _RED),
+        (r"^:\) PASS\b|(?<=^gate: )PASS\b", _GREEN),
+        (r"(?<=^gate: )INCONCLUSIVE\b", _YELLOW),
+        (r"^\S.*(?=\n={3,}$)", _BOLD),
+    )
+)
+
+
+def has_colours(stream: TextIO | None) -> bool:
+    """Whether what is written there is seen in colours: https://no-color.org."""
+    if stream is None or os.environ.get("NO_COLOR") or not stream.isatty():
+        return False
+    return os.environ.get("TERM", "dumb") != "dumb"
+
+
+def keeps_colours(pager: str) -> bool:
+    """Whether a pager shows them: less does, where its options say so."""
+    program, _, options = pager.partition(" ")
+    if os.path.basename(program) != "less":
+        return False
+    return "R" in f"{options} {os.environ.get('LESS', 'FRX')}"
+
+
+def coloured(text: str) -> str:
+    """The text with the escapes of its colours, and nothing else changed."""
+    for pattern, colour in _RULES:
+        text = pattern.sub(f"\x1b[{colour}m\\g<0>\x1b[0m", text)
+    return text
+
+
+# What is not called as its argument is.
+_OPTIONS = {
+    "end": "--to",
+    "metrics": "--metric",
+    "output": "-o",
+    "start": "--from",
+}
+
+
+def option(argument: Argument) -> str:
+    """The option for an argument, with its value as a shell takes it; repeated for a list."""
+    name = _OPTIONS.get(argument.name) or f"--{argument.name.replace('_', '-')}"
+    if argument.value is None or argument.value is True:
+        return name
+    values = argument.value if isinstance(argument.value, list | tuple) else [argument.value]
+    return " ".join(f"{name} {shlex.quote(str(value))}" for value in values)
+
+
+def error_in_options(error: WbscopeError) -> WbscopeError:
+    """The error as it is shown on a command line."""
+    return error.spoken(option)
+
+
+def warnings_in_options(warnings: Iterable[Notice]) -> tuple[Notice, ...]:
+    """The warnings as they are shown on a command line."""
+    return tuple(notice.spoken(option) for notice in warnings)
+
+
+def answer_in_options(result: Result) -> Result:
+    """The result with such warnings."""
+    return result.spoken(option)
+
 
 # On less, words do not fit.
 _LEAST_WIDTH = 20
@@ -128,3 +193,76 @@ def progress_bar(source: str, hidden: bool) -> ProgressBar:
     """A bar for an ingest of `source`, drawn only on a terminal."""
     title = printable(f"reading {Path(source).name or source}")
     return ProgressBar(sys.stderr, title, enabled=not hidden)
+
+
+_LESS = "less -FRX"
+# What a shell ends with when it cannot run the command.
+_NOT_RUN = (126, 127)
+
+
+def page(
+    text: str,
+    *,
+    warnings: Iterable[Notice] = (),
+    pager: bool = True,
+    spare_lines: int = 1,
+    colours: bool = True,
+) -> None:
+    """Write to stdout; through the pager when that is a terminal with fewer lines than the text.
+
+    warnings      come before the text: on stderr, or as its first lines in a pager
+    pager         whether one is wanted at all
+    spare_lines   of the screen, which a prompt takes
+    colours       whether it is a page that people read
+    """
+    told = list(warnings)
+    command = _command()
+    if not pager or not command or not _is_long(text, spare_lines):
+        show_warnings(told)
+        write_stdout(text, colours=colours)
+        return
+    if sys.stderr is not None and sys.stderr.isatty():
+        lines = [warning_text(notice) for notice in warnings_in_options(told)]
+        text = "".join(f"{line}\n" for line in lines) + text
+    else:
+        show_warnings(told)
+    shown = colours and has_colours(sys.stdout) and keeps_colours(command)
+    if not _shown(command, coloured(text) if shown else text):
+        write_stdout(text, colours=colours)
+
+
+def _command() -> str:
+    """$WBSCOPE_PAGER, $PAGER or less; none where one of them is empty or cat."""
+    chosen = os.environ.get("WBSCOPE_PAGER", os.environ.get("PAGER"))
+    if chosen is None:
+        chosen = _LESS if shutil.which("less") else ""
+    return "" if chosen.strip() == "cat" else chosen.strip()
+
+
+def _is_long(text: str, spare_lines: int) -> bool:
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    screen = shutil.get_terminal_size()
+    room = screen.lines - spare_lines
+    if text.count("\n") > room:
+        return True
+    lines = text.splitlines()
+    return sum(max(1, -(-cell_len(line) // screen.columns)) for line in lines) > room
+
+
+def _shown(command: str, text: str) -> bool:
+    """Whether the pager could be run; it may have been left before the end of the text."""
+    sys.stdout.flush()
+    environment = {"LESS": "FRX", "LV": "-c", **os.environ}
+    process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)
+    # Ctrl-C is for the pager: it is started before we turn deaf, and hears.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process.communicate(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return process.returncode not in _NOT_RUN

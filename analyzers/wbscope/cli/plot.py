@@ -32,16 +32,21 @@ from wbscope.cli.options import (
     TimeRangeOption,
     ToOption,
 )
-from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
-from wbscope.cli.wording import error_in_options, option, warnings_in_options
-from wbscope.plot.asked import Asked, Lacking, ask_figures, why_not
-from wbscope.plot.figure import Figure
-from wbscope.plot.figures import find_figures
-from wbscope.render.figurepage import figure_list
-from wbscope.render.jsondoc import document, rows_body
+from wbscope.cli.output import (
+    error_in_options,
+    note,
+    option,
+    page_width,
+    progress_bar,
+    show_warnings,
+    warnings_in_options,
+    write_stdout,
+)
+from wbscope.plot.figures import Figure, find_figures
+from wbscope.plot.panels import Asked, Lacking, ask_figures, why_not
+from wbscope.render.catalogue import figure_list
+from wbscope.render.json import document, rows_body
 from wbscope.run.run import Run, open_run
-
-__all__ = ["plot"]
 
 _PICTURES = "pictures"
 # Of a kernel's release, which is as long as a RUN.db has it; uname(2) has 64.

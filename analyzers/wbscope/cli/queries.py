@@ -12,13 +12,11 @@ from wbscope.base.errors import UsageError
 from wbscope.base.result import unit_of
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
+from wbscope.library.catalog import profile_of
 from wbscope.library.library import Library, load_library
-from wbscope.library.profiles import profile_of
 from wbscope.library.sqlfile import SqlFile
-from wbscope.render.jsondoc import document
-from wbscope.render.querypage import details_text, filter_options, list_text, metric_records
-
-__all__ = ["queries"]
+from wbscope.render.catalogue import details_text, filter_options, list_text, metric_records
+from wbscope.render.json import document
 
 
 def queries(

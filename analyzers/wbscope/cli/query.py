@@ -12,8 +12,7 @@ import typer
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import parse_number
-from wbscope.cli.choice import parse_choice, parse_width
-from wbscope.cli.formats import Explained, Format, write_result
+from wbscope.cli.formats import Explained, Format, parse_choice, parse_width, write_result
 from wbscope.cli.options import (
     ClockOption,
     ColumnsOption,
@@ -41,11 +40,9 @@ from wbscope.library.library import Library, load_library
 from wbscope.library.params import check_filters
 from wbscope.library.sqlfile import SqlFile
 from wbscope.run.filters import Filters, parse_filters
-from wbscope.run.joined import joined, short_names
+from wbscope.run.labels import joined, short_names
 from wbscope.run.run import open_run
-from wbscope.run.source import Source, find_source
-
-__all__ = ["query"]
+from wbscope.source.source import Source, find_source
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
+from wbscope.base.system import current_folder
 from wbscope.base.units import format_value, parse_duration, parse_kib
 from wbscope.cli.options import JsonOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
-from wbscope.cli.wording import option as option_text
-from wbscope.cli.wording import warnings_in_options
-from wbscope.explain.report import build_report
+from wbscope.cli.output import (
+    note,
+    page_width,
+    progress_bar,
+    show_warnings,
+    warnings_in_options,
+    write_stdout,
+)
+from wbscope.cli.output import option as option_text
+from wbscope.explain.verdict import build_report
 from wbscope.library.library import load_library
-from wbscope.render.jsondoc import document, rows_body
-from wbscope.render.reportpage import report_text
+from wbscope.render.json import document, rows_body
+from wbscope.render.report import report_text
 from wbscope.run.run import open_run
 
 if TYPE_CHECKING:
-    from wbscope.record.request import Recording, Request
+    from wbscope.record.recorder import Recording, Request
 
-__all__ = ["record"]
 
 _SAMPLE = "1s"
 
@@ -105,10 +110,10 @@ def record(
       wbscope record --remote root@host -o RUN -- sh workload.sh
     """
     # Inside, so that no other verb waits for these modules.
-    from wbscope.record.elsewhere import record_remote, script_of, unpack_file
+    from wbscope.record.recorder import Request
     from wbscope.record.recorder import record as record_run
-    from wbscope.record.recording_plan import COMPLETE, INTERRUPTED
-    from wbscope.record.request import Request
+    from wbscope.record.register import COMPLETE, INTERRUPTED
+    from wbscope.record.remote import record_remote, script_of, unpack_file
 
     request = Request(
         profile=profile,
@@ -199,9 +204,9 @@ def record(
 
 def _recover(folders: Sequence[str]) -> None:
     """Everything that is registered, or the folders that are named."""
+    from wbscope.record.choose import mounted_tracefs, require_writable
     from wbscope.record.finish import recover_all, recover_folder
     from wbscope.record.folders import remove_unused
-    from wbscope.record.tracefs import mounted_tracefs, require_writable
 
     tracefs = mounted_tracefs()
     if tracefs is not None:

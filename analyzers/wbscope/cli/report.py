@@ -15,7 +15,7 @@ from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.result import Result
 from wbscope.base.span import parse_span
-from wbscope.cli.choice import ALL, Choice, parse_choice, parse_width
+from wbscope.cli.formats import ALL, Choice, parse_choice, parse_width
 from wbscope.cli.options import (
     ClockOption,
     ColumnsOption,
@@ -31,22 +31,16 @@ from wbscope.cli.options import (
     ToOption,
     WidthOption,
 )
-from wbscope.cli.output import note, page_width, progress_bar
-from wbscope.cli.pager import page
-from wbscope.cli.wording import option
-from wbscope.explain.report import Report, build_report
+from wbscope.cli.output import note, option, page, page_width, progress_bar
+from wbscope.explain.verdict import Report, build_report
 from wbscope.library.library import load_library
-from wbscope.render.arrange import SIDE, main_rows
-from wbscope.render.reportmarkdown import report_markdown
-from wbscope.render.reportpage import report_json, report_text, reports_json
-from wbscope.render.reportpages import page_of
-from wbscope.render.runpage import RunPage
-from wbscope.render.table import PAGE_WIDTH
-from wbscope.run.joined import short_names
+from wbscope.render.figures import RunPage
+from wbscope.render.report import report_json, report_markdown, report_text, reports_json
+from wbscope.render.report_html import page_of
+from wbscope.render.text import PAGE_WIDTH, SIDE, main_rows
+from wbscope.run.labels import short_names
 from wbscope.run.run import open_run
-from wbscope.run.source import find_source
-
-__all__ = ["report"]
+from wbscope.source.source import find_source
 
 _STDOUT = "-"
 _TEXT, _HTML, _MARKDOWN, _JSON = "text", "html", "markdown", "json"
@@ -144,7 +138,7 @@ def report(
                 error.at = f"run {name}" if len(runs) > 1 else error.at
                 raise
     if form == _HTML:
-        from wbscope.render.reporthtml import report_html
+        from wbscope.render.report_html import report_html
 
         text = report_html(pages, clock=clock)
     elif form == _JSON:

@@ -3,8 +3,6 @@
 
 import signal
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Import the program and run the command line; the exit code of the process."""

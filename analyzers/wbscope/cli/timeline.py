@@ -23,12 +23,9 @@ from wbscope.cli.options import (
     ToOption,
 )
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.render.jsondoc import document, rows_body
+from wbscope.render.json import document, rows_body
 from wbscope.run.run import open_run
-from wbscope.timeline.export import Timeline, write_timeline
-from wbscope.timeline.two_runs import write_two_timelines
-
-__all__ = ["timeline"]
+from wbscope.timeline.export import Timeline, write_timeline, write_two_timelines
 
 
 def timeline(

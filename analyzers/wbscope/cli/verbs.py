@@ -10,9 +10,7 @@ from typing import Any
 
 import typer
 
-from wbscope.base.sqliteconfig import leave_memory_uncounted
-
-__all__ = ["VERBS", "Verb", "add_verbs"]
+from wbscope.base.watch import leave_memory_uncounted
 
 
 @dataclass(frozen=True)
@@ -109,14 +107,14 @@ VERBS = (
         "compare",
         "compare",
         "Compare runs with others: what differs, and how surely.",
-        "sides.SidesCommand",
+        "compare.SidesCommand",
     ),
     Verb(
         "gate",
         "gate",
         "gate",
         "Judge runs by a policy: PASS, FAIL, WORSE or INCONCLUSIVE.",
-        "sides.SidesCommand",
+        "compare.SidesCommand",
     ),
     Verb(
         "baseline",
@@ -142,16 +140,18 @@ VERBS = (
         "export",
         "Write all that runs say as Parquet files.",
     ),
-    Verb("schema", "schema", "schema", "Print the JSON Schema of what a verb prints with --json."),
+    Verb(
+        "schema", "programs", "schema", "Print the JSON Schema of what a verb prints with --json."
+    ),
     Verb(
         "sql-package",
-        "sql_package",
+        "programs",
         "sql_package",
         "Write the SQL library as PerfettoSQL modules.",
     ),
     Verb(
         "completion",
-        "completion",
+        "programs",
         "completion",
         "Print the script that completes words of wbscope in a shell.",
     ),
@@ -198,3 +198,20 @@ def _in_cli(place: str) -> Any:
 
 def _nothing() -> None:
     """Never run: it stands for a verb that was not named."""
+
+
+HELP_OPTIONS = ("-h", "--help")
+
+
+def verb_group(name: str, **more: Any) -> typer.Typer:
+    """No Rich markup: help texts keep their examples line by line, and no box reaches a pipe.
+
+    `more` are further arguments of typer.Typer.
+    """
+    return typer.Typer(
+        name=name,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": list(HELP_OPTIONS)},
+        **more,
+    )

@@ -38,8 +38,8 @@ def compare(
     """
     from wbscope.compare.comparison import compare_sides, only
     from wbscope.compare.load import Loader
-    from wbscope.compare.marks import looked_through
     from wbscope.compare.policy import Rule, wanted_by
+    from wbscope.compare.ranking import looked_through
 
     if isinstance(runs, Mapping):
         sides = {str(name): _texts(given) for name, given in runs.items()}

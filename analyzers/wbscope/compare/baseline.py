@@ -11,22 +11,13 @@ from typing import Any
 
 from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.base.result import Notice
-from wbscope.base.smallfile import read_small
+from wbscope.base.system import read_small
 from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
-from wbscope.compare.copies import copies_within
 from wbscope.compare.rundata import Fact, RunData, Session
+from wbscope.compare.sameness import copies_within
 from wbscope.measure.metric import Metric, Scalars, Spread, better_of, is_sane
-from wbscope.run.strange import first_bytes
-
-__all__ = [
-    "BASELINE_SCHEMA",
-    "baseline_text",
-    "is_baseline",
-    "merged",
-    "read_baseline",
-    "runs_of_text",
-]
+from wbscope.source.plain_files import first_bytes
 
 BASELINE_SCHEMA = "wbscope.baseline/1"
 

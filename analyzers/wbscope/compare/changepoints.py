@@ -16,15 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wbscope.stats.ranktest import rank_test, smallest_p
-
-__all__ = [
-    "LEAST_VALUES",
-    "PERMUTATIONS",
-    "ChangePoint",
-    "change_points",
-    "earliest_told",
-]
+from wbscope.stats.tests import rank_test, smallest_p
 
 Array = NDArray[np.float64]
 

@@ -1,44 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Side against side, metric by metric: what differs, how surely, and which way that is."""
+"""Side against side, metric by metric: what differs, how surely, and which way that is.
+
+Such a side is one run with a spread. Against another one, or against runs, whose own
+mean, s.d. and n are taken then, the means are tested by Welch's t.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from wbscope.base.result import Notice
 from wbscope.base.units import counted
-from wbscope.compare.copies import copies_on_both, copies_within, may_be_copies
-from wbscope.compare.differences import Difference, differences, unknown_facts
-from wbscope.compare.nearmetrics import unknown_metric
+from wbscope.compare.metrics import unknown_metric
 from wbscope.compare.policy import matches
-from wbscope.compare.published import is_published, published_notice, published_shift
 from wbscope.compare.rundata import RunData
-from wbscope.compare.versions import is_before
+from wbscope.compare.sameness import (
+    Difference,
+    copies_on_both,
+    copies_within,
+    differences,
+    is_before,
+    may_be_copies,
+    unknown_facts,
+)
 from wbscope.measure.metric import Metric, Spread, split_name
-from wbscope.stats.describe import Description, describe
-from wbscope.stats.margins import is_beyond, rounding_of
-from wbscope.stats.ranktest import smallest_p
-from wbscope.stats.shift import Shift, shift
+from wbscope.stats.estimates import (
+    WELCH,
+    Description,
+    Means,
+    Shift,
+    describe,
+    is_beyond,
+    rounding_of,
+    shift,
+    welch,
+)
+from wbscope.stats.repeated import fisher
+from wbscope.stats.tests import false_discovery, smallest_p
 
-__all__ = [
-    "ALPHA",
-    "TOO_FEW",
-    "Comparison",
-    "Outcome",
-    "Row",
-    "Sample",
-    "Side",
-    "compare_sides",
-    "contrast",
-    "copied_folder",
-    "metrics_of",
-    "only",
-    "sample_of",
-    "told_apart",
-]
+
+class Sampled(Protocol):
+    """What is needed of a side's numbers of a metric."""
+
+    @property
+    def values(self) -> tuple[float, ...]: ...
+    @property
+    def spread(self) -> Spread | None: ...
+    @property
+    def description(self) -> Description: ...
+
+
+def published_shift(mine: Sampled, theirs: Sampled, confidence: float) -> Shift | None:
+    """Welch's t where a side is published means; None where it is not, or cannot be."""
+    if mine.spread is None and theirs.spread is None:
+        return None
+    sides = _means(mine), _means(theirs)
+    if sides[0] is None or sides[1] is None:
+        return None
+    return welch(sides[0], sides[1], confidence)
+
+
+def is_published(found: Shift | None) -> bool:
+    """True for a shift of published means."""
+    return found is not None and found.method == WELCH
+
+
+def runs_behind(sample: Sampled) -> int:
+    """How many runs the numbers of a side are of."""
+    return len(sample.values) if sample.spread is None else sample.spread.n
+
+
+def published_notice(side: str, base: str, shifts: Sequence[Shift | None]) -> Iterator[Notice]:
+    """That a comparison is not one of runs."""
+    count = sum(map(is_published, shifts))
+    if count:
+        what = "metric is" if count == 1 else "metrics are"
+        told = f"{side} against {base}: {count} {what} published means (mean, s.d., n), tested by"
+        yield Notice("published-means", f"{told} Welch's t, as the single runs are not there")
+
+
+def _means(sample: Sampled) -> Means | None:
+    if sample.spread is not None:
+        return Means(sample.values[0], sample.spread.sd, sample.spread.n)
+    told = sample.description
+    if told.mean is None or told.sd is None:
+        return None
+    return Means(told.mean, told.sd, told.n)
+
 
 ALPHA = 0.05
 # Surely different and still not worth a face.
@@ -62,7 +113,7 @@ class Sample:
     """One metric on one side: its values in the order of runs, and runs without one.
 
     units   what they are in; several are nothing that can be compared
-    spread  s.d. and n of what the only value is the mean of (compare/published.py)
+    spread  s.d. and n of what the only value is the mean of (compare/comparison.py)
     """
 
     values: tuple[float, ...]
@@ -82,7 +133,7 @@ class Row:
              the same thing
     shift    None where nothing can be compared: refused, or not known of every run
     reason   why it is undecided or refused
-    q        p among all rows that were looked through (compare/marks.py); None =
+    q        p among all rows that were looked through (compare/ranking.py); None =
              not looked at together, or nothing is tested
     """
 
@@ -367,3 +418,70 @@ def _warnings(
                 told = f"is the same recording as one of {other.name}: nothing can differ"
                 yield Notice("same-recording", told, f"{side.name} {name}")
             yield from copied_folder(side, other)
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """A finding of more runs of one side than of the other's.
+
+    runs, of    runs of the side that it is told of, and all of them; base_runs, base_of likewise
+    q           of Fisher's exact test (two-sided) among all findings; None = one run each, so
+                that nothing tests it
+    """
+
+    id: str
+    title: str
+    runs: int
+    of: int
+    base_runs: int
+    base_of: int
+    q: float | None
+
+    @property
+    def is_new(self) -> bool:
+        """It came, or is told more often; else it went."""
+        return self.runs * self.base_of > self.base_runs * self.of
+
+
+def finding_changes(comparison: Comparison, side: str) -> list[FindingChange]:
+    """Those that are more than chance, what came first; of one run each all that differ.
+
+    Nothing where the findings of a run are not known: of files, or of an older baseline.
+    """
+    mine = next(one for one in comparison.sides if one.name == side)
+    told, there = _counted(mine), _counted(comparison.base)
+    if told is None or there is None:
+        return []
+    n, m = len(mine.runs), len(comparison.base.runs)
+    titles = {id_: title for run in (*comparison.base.runs, *mine.runs)
+              for id_, title in (run.findings or {}).items()}  # fmt: skip
+    pairs = {id_: (told.get(id_, 0), there.get(id_, 0)) for id_ in titles}
+    q_values = false_discovery([_p(x, n, y, m) for x, y in pairs.values()])
+    is_tested = n > 1 or m > 1
+    found = [
+        FindingChange(id_, titles[id_], x, n, y, m, q if is_tested else None)
+        for (id_, (x, y)), q in zip(pairs.items(), q_values, strict=True)
+        if x * m != y * n and (not is_tested or q <= comparison.alpha)
+    ]
+    return sorted(found, key=lambda one: (not one.is_new, one.q or 0.0, one.id))
+
+
+def _counted(side: Side) -> dict[str, int] | None:
+    found: dict[str, int] = {}
+    for run in side.runs:
+        if run.findings is None:
+            return None
+        for id_ in run.findings:
+            found[id_] = found.get(id_, 0) + 1
+    return found
+
+
+def _p(x: int, n: int, y: int, m: int) -> float:
+    """Two-sided, by doubling the smaller tail."""
+    return min(1.0, 2 * min(_tails(x, n, y, m)))
+
+
+def _tails(x: int, n: int, y: int, m: int) -> Iterable[float]:
+    # As many of this side or more, and as many that lack it or more.
+    yield fisher(x, n, y, m)
+    yield fisher(n - x, n, m - y, m)

@@ -15,28 +15,28 @@ from wbscope.compare.comparison import (
     Side,
     contrast,
     copied_folder,
-    metrics_of,
-    sample_of,
-)
-from wbscope.compare.declared import Declared, declared_by
-from wbscope.compare.guards import Refusal, refusals
-from wbscope.compare.policy import Budget, Margin, Policy, Rule
-from wbscope.compare.published import (
     is_published,
+    metrics_of,
     published_notice,
     published_shift,
     runs_behind,
+    sample_of,
 )
-from wbscope.compare.runs_needed import Plan
+from wbscope.compare.gate_checks import (
+    Plan,
+    Refusal,
+    check_amount,
+    check_policy,
+    never_fails,
+    refusals,
+    tail_rule,
+)
+from wbscope.compare.metrics import RuleMetric, declared_by
+from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.sessions import Design, design_of
-from wbscope.compare.tailrule import tail_rule
-from wbscope.compare.toothless import check_amount, check_policy, never_fails
 from wbscope.measure.metric import Metric
-from wbscope.stats.holm import holm
-from wbscope.stats.margins import is_beyond, rounding_of
-from wbscope.stats.shift import Scale, Shift, shift
-
-__all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
+from wbscope.stats.estimates import Scale, Shift, is_beyond, rounding_of, shift
+from wbscope.stats.tests import holm
 
 Status = Literal["PASS", "FAIL", "WORSE", "INCONCLUSIVE", "REFUSED"]
 EXIT_CODES: dict[Status, int] = {
@@ -188,7 +188,7 @@ def _overall(statuses: Sequence[Status], is_refused: bool) -> Status:
 
 
 def _designs(
-    declared: Sequence[Declared], side: Side, base: Side, policy: Policy, itself: bool
+    declared: Sequence[RuleMetric], side: Side, base: Side, policy: Policy, itself: bool
 ) -> dict[str, Design]:
     """Of each metric that is compared: samples of a file do not all have the same ones."""
     runs = [*side.runs, *base.runs]
@@ -211,7 +211,7 @@ def _doubts(designs: Sequence[Design], compared: int, policy: Policy) -> list[No
 
 
 def _verdicts(
-    declared: Sequence[Declared],
+    declared: Sequence[RuleMetric],
     side: Side,
     base: Side | None,
     policy: Policy,
@@ -244,7 +244,7 @@ def _verdicts(
     )
 
 
-def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | None:
+def _row(one: RuleMetric, side: Side, base: Side | None, policy: Policy) -> Row | None:
     if one.rule.margin is None or base is None or not one.is_there:
         return None
     metric = one.metric if one.rule.better is None else replace(one.metric, better=one.rule.better)
@@ -264,7 +264,7 @@ def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shi
 
 
 def _verdict(
-    one: Declared,
+    one: RuleMetric,
     side: Side,
     row: Row | None,
     found: Shift | None,

@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.current import absolute
-from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
+from wbscope.base.errors import Argument, InputError, Phrase, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_parent, private_folder
 from wbscope.base.result import Notice
+from wbscope.base.system import absolute
 from wbscope.base.version import __version__
-from wbscope.compare.copies import copies_on_both
 from wbscope.compare.rundata import RunData
+from wbscope.compare.sameness import copies_on_both
 from wbscope.measure.metric import Metric, Scalars, better_of, is_sane
-
-__all__ = ["HISTORY_SCHEMA", "Entry", "Place", "add_runs", "parse_date", "read_history"]
 
 HISTORY_SCHEMA = 1
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -11,26 +12,81 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import EvidenceError, InputError, UsageError, WbscopeError
+from wbscope.base.errors import (
+    Argument,
+    EvidenceError,
+    InputError,
+    Phrase,
+    UsageError,
+    WbscopeError,
+)
 from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.comparison import Side
-from wbscope.compare.filesides import is_file_of_runs, runs_of_file
-from wbscope.compare.measure import Wanted, findings_of, measure, measure_folder
-from wbscope.compare.metric_catalog import Catalog, load_catalog
+from wbscope.compare.measure import Wanted, findings_of, measure, measure_folder, wanted_of
+from wbscope.compare.metrics import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
+from wbscope.compare.sameness import FACTS
 from wbscope.ingest.program import Observer
 from wbscope.library.library import Library, load_library
-from wbscope.measure.content import is_measurements
-from wbscope.measure.files import NAMES
-from wbscope.measure.metric import Scalars, split_name
+from wbscope.measure.files import NAMES, is_measurements, read_measurements, runs_of_part
+from wbscope.measure.metric import FileRun, Scalars, split_name
 from wbscope.run.agreement import agreement_of
-from wbscope.run.archives import is_archive, unpacked
-from wbscope.run.joined import short_names
+from wbscope.run.labels import short_names
 from wbscope.run.run import Run, open_run
-from wbscope.run.source import DATABASE_NAME, find_source
+from wbscope.source.archives import is_archive, unpacked
+from wbscope.source.source import DATABASE_NAME, find_source
 
-__all__ = ["Loader", "expand"]
+_HASH_DIGITS = 12
+
+
+def is_file_of_runs(text: str) -> bool:
+    """True for a file of measurements, with or without a part."""
+    return is_measurements(_split(text)[0])
+
+
+def runs_of_file(text: str, name: str, catalog: Catalog, wanted: Wanted) -> list[RunData]:
+    """The runs in it; NAME:RUN each where there are several.
+
+    Raises: InputError, UsageError as read_measurements() and runs_of_part() do.
+    """
+    path, part = _split(text)
+    found = read_measurements(path)
+    runs = runs_of_part(found, part, str(path))
+    facts = dict.fromkeys(fact for fact in FACTS if fact != "sysctl")
+    place = f"{path.resolve()} {path.stat().st_mtime_ns} {part or ''}"
+    notices = found.notices if part is None else ()
+    return [
+        RunData(
+            name=f"{name}:{run.name}" if len(runs) > 1 else name,
+            source_id=f"{_hash(_told(run))}.{_hash(f'{place} {number}')}",
+            scalars=wanted_of(run.scalars, wanted, catalog.rows),
+            fingerprint=facts,
+            warnings=notices if number == 0 else (),
+            is_sample=run.is_sample,
+            path=text,
+        )
+        for number, run in enumerate(runs)
+    ]
+
+
+def _split(text: str) -> tuple[Path, str | None]:
+    """A # may also be in the name of the file."""
+    path, sign, part = text.rpartition("#")
+    if not sign or os.path.exists(text):
+        return Path(text), None
+    if not os.path.exists(path):
+        path, _, part = text.partition("#")
+    return Path(path), part
+
+
+def _told(run: FileRun) -> str:
+    spreads = run.scalars.spreads
+    return repr([(name, value, spreads.get(name)) for name, (_, value) in run.scalars.items()])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+
 
 _NOT_A_TRACE = "not-a-trace"
 _TOOLS = ("fio", "hyperfine", "mmtests", "vmstat")

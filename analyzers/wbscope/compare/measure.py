@@ -14,10 +14,9 @@ import numpy as np
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result
-from wbscope.compare.copies import folder_id
-from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
-from wbscope.compare.metric_catalog import Catalog, Declared, Row
+from wbscope.compare.metrics import Catalog, Declared, Row
 from wbscope.compare.rundata import RunData
+from wbscope.compare.sameness import fingerprint_of, fingerprint_of_folder, folder_id
 from wbscope.compare.sessions import (
     SESSION_FILES,
     meta_of_folder,
@@ -28,17 +27,6 @@ from wbscope.library.library import Library
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.metric import BETTER, Better, Metric, Scalars, join_name, split_name
 from wbscope.run.run import Run
-
-__all__ = [
-    "Wanted",
-    "definition_of",
-    "findings_of",
-    "measure",
-    "measure_folder",
-    "pauses_of",
-    "stable_key",
-    "wanted_of",
-]
 
 _HASH_DIGITS = 12
 _WRONG = ("severe", "warning", "note")

@@ -11,25 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import InputError, UsageError
-from wbscope.base.filenames import starting_file
-from wbscope.base.smallfile import read_toml
+from wbscope.base.errors import Argument, InputError, Phrase, UsageError
+from wbscope.base.system import read_toml, starting_file
 from wbscope.base.units import parse_quantity
-from wbscope.compare.differences import is_fact
-from wbscope.compare.fingerprint import FACTS
+from wbscope.compare.sameness import FACTS, is_fact
 from wbscope.measure.metric import Better, better_of, is_sane, split_name
-
-__all__ = [
-    "Budget",
-    "Margin",
-    "Policy",
-    "Rule",
-    "budget_rule",
-    "matches",
-    "read_policy",
-    "wanted_by",
-]
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

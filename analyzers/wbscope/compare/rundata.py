@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wbscope.base.result import Notice
-from wbscope.library.losses import is_damaged, is_empty, is_lost, is_untimed
+from wbscope.library.database import is_damaged, is_empty, is_lost, is_untimed
 from wbscope.measure.metric import Scalars, split_name
-
-__all__ = ["Fact", "RunData", "Session"]
 
 Fact = str | int | float | None
 

@@ -13,25 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wbscope.base.result import Notice
 from wbscope.compare.rundata import RunData, Session
-from wbscope.run.strange import first_bytes
-from wbscope.stats.blocked import Block, blocked_shift
-from wbscope.stats.ranktest import smallest_p_of
-from wbscope.stats.sessionmeans import session_shift
-from wbscope.stats.shift import Scale, Shift
+from wbscope.source.plain_files import first_bytes
+from wbscope.stats.estimates import Scale, Shift
+from wbscope.stats.repeated import Block, blocked_shift, session_shift
+from wbscope.stats.tests import smallest_p_of
 
 if TYPE_CHECKING:
     from wbscope.compare.comparison import Side
     from wbscope.compare.policy import Policy
 
-__all__ = [
-    "SESSION_FILES",
-    "Design",
-    "design_of",
-    "meta_of_folder",
-    "session_labels",
-    "session_of",
-    "session_of_folder",
-]
 
 SESSION_FILES = ("session", "meta.json")
 

@@ -14,8 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import EvidenceError, UsageError
+from wbscope.base.errors import Argument, EvidenceError, Phrase, UsageError
 from wbscope.base.result import Notice
 from wbscope.base.units import counted
 from wbscope.compare.changepoints import (
@@ -25,18 +24,14 @@ from wbscope.compare.changepoints import (
     earliest_told,
 )
 from wbscope.compare.comparison import metrics_of
-from wbscope.compare.differences import differences
 from wbscope.compare.history import Entry
-from wbscope.compare.nearmetrics import unknown_metric
+from wbscope.compare.metrics import unknown_metric
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
-from wbscope.compare.versions import is_before
+from wbscope.compare.sameness import differences, is_before
 from wbscope.measure.metric import Metric
-from wbscope.stats.discovery import false_discovery
-from wbscope.stats.ranktest import rank_order
-from wbscope.stats.shift import Shift
-
-__all__ = ["FDR", "Change", "Commit", "Point", "Trend", "Trends", "trends"]
+from wbscope.stats.estimates import Shift
+from wbscope.stats.tests import false_discovery, rank_order
 
 # Of all changes that are told, such a share is false at most, however many metrics there are.
 FDR = 0.05

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset in DuckDB: a view for each table that is asked for, and nothing else to be reached."""
+"""Who answers for a dataset: DuckDB in this process, or the executors of a Spark cluster."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.errors import QueryError
-from wbscope.base.nearest import nearest
+from wbscope.base.errors import Argument, Phrase, QueryError, UsageError, nearest
 from wbscope.base.outputs import private_folder
-from wbscope.base.result import unique_names
+from wbscope.base.result import Notice, unique_names
 from wbscope.base.watch import (
     default_limit_ns,
     memory_limit,
@@ -22,15 +22,20 @@ from wbscope.base.watch import (
     too_much_memory,
     too_much_temp,
 )
-from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import losses_of, not_a_select, plain_value, tables_in
-from wbscope.fleet.layout import ERRORS, PARTITIONS
-from wbscope.fleet.tables import columns_of_table, table_names
+from wbscope.fleet.cluster.hadoop_files import files_of_session, is_uri
+from wbscope.fleet.dataset import Dataset, files_by_table, open_dataset
+from wbscope.fleet.layout import ERRORS, PARTITIONS, columns_of_table, table_names
+from wbscope.fleet.questions import (
+    FleetEngine,
+    contents,
+    losses_of,
+    not_a_select,
+    plain_value,
+    tables_in,
+)
 from wbscope.library.engine import Rows
 from wbscope.library.guard import check_is_text
 from wbscope.library.library import Library, load_library
-
-__all__ = ["DuckEngine"]
 
 _NEAR = re.compile(r'syntax error at or near "(\w+)"')
 _UNKNOWN = re.compile(r"Table with name (\w+) does not exist")
@@ -184,3 +189,74 @@ def _list(texts: Iterable[str]) -> str:
 
 def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Spark master, and settings of Spark for this command."""
+
+    master: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def fleet_engine(
+    place: str, cluster: Cluster | None, limit_ns: int | None = None
+) -> Iterator[FleetEngine]:
+    """An engine over the dataset for as long as it is needed.
+
+    `limit_ns` is for each SELECT; without it there is the default ($WBSCOPE_TIMEOUT).
+
+    `place` is a folder, or with a cluster a URI that Hadoop knows.
+
+    Raises: InputError for a dataset that cannot be read; ImportError without the engine;
+    UsageError and SetupError as spark_session.
+    """
+    check_place(place, cluster)
+    dataset = None if is_uri(place) else open_dataset(Path(place))
+    if cluster is None:
+        assert dataset is not None
+        yield DuckEngine(dataset, limit_ns)
+        return
+    from wbscope.fleet.cluster.spark import spark_session
+    from wbscope.fleet.cluster.spark_sql import SparkEngine
+
+    with spark_session(cluster.master, cluster.settings) as session:
+        if dataset is not None:
+            yield SparkEngine(session, dataset, limit_ns or default_limit_ns())
+            return
+        from wbscope.fleet.cluster.hadoop_dataset import open_dataset_at
+
+        remote = open_dataset_at(files_of_session(session), place, cluster.master)
+        yield SparkEngine(session, remote, limit_ns or default_limit_ns())
+
+
+def fleet_contents(
+    place: str, cluster: Cluster | None
+) -> tuple[list[tuple[str, int, int, int]], tuple[Notice, ...]]:
+    """The tables of a dataset, as contents(); Spark is started for a URI only.
+
+    Raises: as fleet_engine.
+    """
+    check_place(place, cluster)
+    if cluster is None or not is_uri(place):
+        return contents(open_dataset(Path(place)))
+    from wbscope.fleet.cluster.hadoop_dataset import open_dataset_at
+    from wbscope.fleet.cluster.spark import spark_session
+
+    with spark_session(cluster.master, cluster.settings) as session:
+        return contents(open_dataset_at(files_of_session(session), place, cluster.master))
+
+
+def check_place(place: str, cluster: Cluster | None) -> None:
+    """Only Spark has Hadoop's file systems.
+
+    Raises: UsageError.
+    """
+    if cluster is None and is_uri(place):
+        raise UsageError(
+            "uri-without-master",
+            place,
+            "is a URI, which only Spark reads and writes",
+            fix=Phrase("add ", Argument("master", "local[*]")),
+        )

@@ -3,36 +3,169 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
 from wbscope.base.cache import scratch_folder
-from wbscope.base.errors import InternalError, SetupError, WbscopeError
-from wbscope.base.extras import missing_library
+from wbscope.base.errors import InternalError, SetupError, UsageError, WbscopeError, missing_library
 from wbscope.base.outputs import private_folder
 from wbscope.base.result import Notice
-from wbscope.fleet.badruns import forget_error, publish_error, write_error
-from wbscope.fleet.dataset import Dataset, cannot_write
-from wbscope.fleet.publish import publish, recover
+from wbscope.base.system import as_utf8
+from wbscope.base.version import __version__
+from wbscope.fleet.dataset import Dataset, cannot_write, place, publish, recover
+from wbscope.fleet.layout import (
+    ERRORS,
+    FLEET_SCHEMA,
+    OWN_TABLES,
+    UNKNOWN,
+    Partition,
+    data_path,
+    table_of,
+    write_table,
+)
 from wbscope.fleet.redact import Redaction
 from wbscope.fleet.runfiles import RunFiles, write_run
+from wbscope.library.database import of_losses
 from wbscope.library.library import Library, load_library
-from wbscope.library.losses import of_losses
+from wbscope.source.source import STDIN, find_source
 
-__all__ = [
-    "Each",
-    "Fetch",
-    "Outcome",
-    "Target",
-    "as_named",
-    "ingest_into",
-    "ingest_sources",
-    "is_of_the_run",
-]
+# A file in a folder that is no run itself; any file can be named.
+ENDS = (
+    ".dat", ".db", ".pftrace", ".perfetto-trace", ".tar", ".tgz", ".zip", ".gz", ".xz", ".zst",
+    ".bz2",
+)  # fmt: skip
+DATASET_MARK = "_dataset.json"
+
+
+def sources_in(text: str) -> Iterator[str]:
+    """A run as it is; a folder of runs as these, in the order of their names.
+
+    What is named and holds no run is given as it is: whoever reads it says why it is none. Below,
+    that goes for empty folders and those with a part of a recording; others hold other things.
+    Links to folders, hidden ones and datasets are not entered.
+
+    Raises: UsageError.
+    """
+    if text == STDIN:
+        raise UsageError("no-stdin", STDIN, "is stdin, wanted files or folders", fix="FOLDER")
+    if not os.path.isdir(text) or is_run(text):
+        yield text
+        return
+    found = False
+    for inside in _inside(text):
+        found = True
+        yield inside
+    if not found:
+        yield text
+
+
+def _inside(folder: str) -> Iterator[str]:
+    """Without recursion: a stranger's folders may be thousands deep."""
+    left: list[os.DirEntry[str]] = []
+    while True:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+            left += [entry for entry in entries if not entry.name.startswith(".")]
+            if not entries:
+                yield folder
+        except OSError:
+            yield folder  # reading it tells why
+        folder = ""
+        while left and not folder:
+            entry = left.pop()
+            if entry.is_dir(follow_symlinks=False):
+                if is_run(entry.path):
+                    yield entry.path
+                elif not os.path.exists(os.path.join(entry.path, DATASET_MARK)):
+                    folder = entry.path
+            elif entry.name.endswith(ENDS) and entry.is_file():
+                yield entry.path
+        if not folder:
+            return
+
+
+def is_run(folder: str) -> bool:
+    """Also one that is to be told as bad: two traces, or what a killed recorder left."""
+    try:
+        find_source(folder)
+    except WbscopeError as error:
+        if error.slug != "no-trace":
+            return True
+        here = Path(folder)
+        return (here / "meta.json").exists() or any(here.glob("trace.dat.cpu*"))
+    return True
+
+
+_DIGITS = 32
+
+
+def write_error(
+    source: str,
+    error: WbscopeError,
+    folder: Path,
+    *,
+    content: str | None = None,
+    redaction: Redaction | None = None,
+    written_s: float | None = None,
+) -> tuple[str, Path]:
+    """The row of a bad run: where it belongs below the dataset, and the file in `folder`.
+
+    `written_s` is of a source that is not on this machine.
+    The same content, or a source that cannot be read, has one row however often it is tried.
+    """
+    shown = source if redaction is None else redaction.path(source)
+    message = error.message if redaction is None else error.slug
+    told = f"{shown}\0{error.slug}"  # of a path, a hash without the key is a guess away
+    name = content or hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    values = (
+        name, shown, error.slug, message, error.exit_code, content, int(time.time()), __version__,
+        FLEET_SCHEMA,
+    )  # fmt: skip
+    local = folder / f"{ERRORS}-{name}.parquet"
+    texts = [as_utf8(value) if isinstance(value, str) else value for value in values]
+    write_table(table_of(ERRORS, OWN_TABLES[ERRORS], [tuple(texts)]), local)
+    return data_path(ERRORS, Partition(_date_of(source, written_s), UNKNOWN, UNKNOWN), name), local
+
+
+def publish_error(dataset: Dataset, name: str, local: Path) -> None:
+    """Add a row, unless there is one of this name."""
+    target = dataset.path / name
+    try:
+        with dataset.locked():
+            if any(path.name == target.name for path in dataset.error_files()):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                place(local, target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+
+
+def forget_error(dataset: Dataset, run: str) -> None:
+    """A later wbscope has read what an earlier one could not."""
+    for path in dataset.error_files():
+        if path.stem == run:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _date_of(source: str, written_s: float | None) -> str:
+    """The day when what is there was written."""
+    try:
+        written_s = Path(source).stat().st_mtime if written_s is None else written_s
+        return f"{datetime.fromtimestamp(written_s, UTC):%Y-%m-%d}"
+    except (OSError, OverflowError, ValueError):
+        return UNKNOWN
+
 
 Outcome = Literal["added", "known", "failed"]
 

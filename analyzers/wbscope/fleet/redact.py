@@ -20,12 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import InputError
+from wbscope.base.errors import Argument, InputError, Phrase
 from wbscope.base.outputs import free_name
 from wbscope.library.database import translate
-
-__all__ = ["Redaction", "read_key", "redact_database"]
 
 _LEAST_KEY_BYTES = 16
 _KEY_BYTES = 32

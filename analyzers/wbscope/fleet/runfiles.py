@@ -17,27 +17,30 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import EvidenceError, InputError
-from wbscope.base.filenames import as_utf8
 from wbscope.base.result import Notice, Result
+from wbscope.base.system import as_utf8
 from wbscope.base.version import __version__
 from wbscope.compare.baseline import baseline_text
 from wbscope.compare.measure import measure
-from wbscope.compare.metric_catalog import load_catalog
+from wbscope.compare.metrics import load_catalog
 from wbscope.compare.rundata import RunData
 from wbscope.fleet.layout import (
     DEVICES,
     FACTS,
     FLEET_SCHEMA,
     METRICS,
+    OWN_TABLES,
     RUNS,
     UNKNOWN,
     WARNINGS,
     Partition,
     data_path,
+    of_run,
     partition_value,
+    table_of,
+    write_table,
 )
 from wbscope.fleet.redact import Redaction, redact_database
-from wbscope.fleet.tables import OWN_TABLES, of_run, table_of, write_table
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.measure.metric import Scalars, split_name
@@ -45,9 +48,7 @@ from wbscope.run.agreement import Agreement, agreement_of
 from wbscope.run.filters import Filters
 from wbscope.run.ingested import ingest
 from wbscope.run.run import Run
-from wbscope.run.source import Kind, Source, find_source
-
-__all__ = ["MANIFEST_SCHEMA", "FileFacts", "RunFiles", "content_hash", "write_run"]
+from wbscope.source.source import Kind, Source, find_source
 
 MANIFEST_SCHEMA = "wbscope.manifest/1"
 

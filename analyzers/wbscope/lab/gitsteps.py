@@ -20,16 +20,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wbscope.base.children import dying_with_us
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import private_folder
-from wbscope.lab.bisectruns import Broken
+from wbscope.base.system import dying_with_us
+from wbscope.lab.bisect import Broken, Found, Status, ending, no_series
 from wbscope.lab.judging import Confirmed, Judge, Spent, Test
-from wbscope.lab.search import Found, Status, ending, no_series
-from wbscope.lab.setup import Kernel
-from wbscope.record.interrupts import Interrupts
-
-__all__ = ["Builds", "Repository", "git_search"]
+from wbscope.lab.kernels import Kernel
+from wbscope.record.workload import Interrupts
 
 _FIRST_BAD = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.M)
 _ONLY_SKIPPED = "There are only 'skip'ped commits left to test"

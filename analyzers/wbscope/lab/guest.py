@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in a guest: disks are made here, the kernel is booted, the script of `record` runs in it.
+"""A guest for a run: its scenario, started and read.
 
 The guest has no network and no files of this machine but what is copied into its first file
 system. It writes two archives to raw disks: the recording, and what lies beside it.
+
+themselves.
 """
 
 from __future__ import annotations
@@ -11,19 +13,24 @@ import contextlib
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.errors import InputError, SetupError
-from wbscope.lab.emulator import drive, emulate, emulator, machine_of, sparse
-from wbscope.lab.initrd import make_initrd, static_busybox
-from wbscope.lab.kernels import Image
-from wbscope.lab.programs import call, find, last_line
-from wbscope.lab.setup import Disk, Setup
+from wbscope.lab.emulator import (
+    Machine,
+    drive,
+    emulate,
+    emulator,
+    machine_of,
+    make_initrd,
+    sparse,
+    static_busybox,
+)
+from wbscope.lab.kernels import Disk, Image, Setup, call, find, last_line
 from wbscope.record.remote import extract_files
-
-__all__ = ["Booted", "boot", "require"]
 
 _WORKLOAD = Path(__file__).with_name("workload.sh")
 # Archives; sparse, so that only what is written takes room.
@@ -226,3 +233,74 @@ def _unpack(archive: Path, left: Path, beside: Path) -> tuple[str, str]:
         for path in (left / "out").iterdir():
             shutil.move(path, beside / path.name)
     return texts[0].strip(), texts[1]
+
+
+_OUT_BYTES = 512 << 20
+_SCENARIO_MODULES = ("virtio_pci", "virtio_ccw", "virtio_mmio", "virtio_blk")
+_SCENARIO_MAIN = """\
+ln -s /lab /files
+ln -s /bin/busybox /busybox
+mkdir -p /out
+mount -t tmpfs -o size=400m out /out
+uname -a > /out/uname
+cd /out
+sh /lab/scenario > /out/log 2>&1
+echo "scenario rc=$?" >> /out/log
+tail -n 5 /out/log
+cd /
+tar -cf /dev/vda out
+sync
+poweroff -f
+"""
+
+
+def run_scenario(
+    image: Image,
+    text: str,
+    out: Path,
+    *,
+    start: Path | None = None,
+    machine: Machine | None = None,
+    drives: Sequence[str] = (),
+    modules: Iterable[str] = (),
+    files: Mapping[str, bytes] | None = None,
+    memory_kib: int = 768 << 10,
+    cpus: int | str = 2,
+    cpu: str | None = None,
+    append: str = "",
+    limit_s: float = 280.0,
+) -> str | None:
+    """What the text leaves in the guest's /out is in `out` afterwards, with `log` and `console`.
+
+    `drives` are /dev/vdb and so on; `files` lie in the guest's /files; `start` is as make_initrd
+    has it; `cpus` may be all that QEMU's -smp takes. Returns what went wrong with QEMU; a guest
+    that did not come to its end left no `log`.
+
+    Raises: SetupError where a program is missing.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wbscope-guest.") as private:
+        work = Path(private)
+        sparse(work / "out", _OUT_BYTES)
+        last = f"vd{chr(ord('a') + len(drives))}"
+        make_initrd(
+            work / "initrd",
+            image,
+            modules=(*_SCENARIO_MODULES, *modules),
+            programs=(),
+            files={**(files or {}), "main": _SCENARIO_MAIN.encode(), "scenario": text.encode()},
+            last_disk=last,
+            start=start,
+        )
+        why = emulate(
+            machine or machine_of(), image.vmlinuz, work / "initrd",
+            [drive(work / "out"), *drives], memory_kib=memory_kib, cpus=cpus, cpu=cpu,
+            append=append, console=out / "console", limit_s=limit_s,
+        )  # fmt: skip
+        left = work / "left"
+        left.mkdir()
+        with contextlib.suppress(InputError), (work / "out").open("rb") as archive:
+            extract_files(archive, left)
+        if (left / "out").is_dir():
+            shutil.copytree(left / "out", out, dirs_exist_ok=True)
+    return why

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a point good or bad?  Decided by runs of it against those of a good and of a bad end.
+"""Runs of a lab before the gate: made, judged, carried out.
 
 Pure: whoever makes the runs is a Runner, and tests simulate one.
 
@@ -14,24 +14,22 @@ called bad because nobody knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
 
-from wbscope.stats.shift import Shift, shift
-
-__all__ = [
-    "LOOKS",
-    "Confirmed",
-    "Judge",
-    "Plan",
-    "Point",
-    "Runner",
-    "Spent",
-    "Test",
-    "Verdict",
-    "worse_by",
-]
+from wbscope.base.errors import Argument, Phrase, SetupError, UsageError
+from wbscope.base.units import counted
+from wbscope.compare.comparison import Side
+from wbscope.compare.load import Loader
+from wbscope.lab.matrix import Cell, Job, Matrix, interleaved
+from wbscope.lab.places import Failure, Places
+from wbscope.lab.store import Store
+from wbscope.stats.estimates import Shift, shift
 
 Point = TypeVar("Point", bound=Hashable)
 Verdict = Literal["good", "bad", "skip"]
@@ -216,3 +214,175 @@ def worse_by(found: Shift, base: Sequence[float], higher_is_worse: bool) -> floa
     moved = found.estimate if higher_is_worse else -found.estimate
     size = abs(sorted(base)[len(base) // 2])
     return moved / size if size else math.copysign(math.inf, moved) if moved else 0.0
+
+
+# A trace of seconds and what a guest writes to its disks in them.
+_LEAST_ROOM_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One run ended.
+
+    left_s  about so long for those that are left; by those that were made
+    """
+
+    job: Job
+    number: int
+    of: int
+    seconds: float
+    left_s: float
+    why: str | None
+
+
+@dataclass
+class Summary:
+    """What this command did; `failed` has the reason for each run that is missing."""
+
+    made: int = 0
+    kept: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def make_runs(
+    matrix: Matrix,
+    store: Store,
+    places: Places,
+    told: Callable[[Progress], None],
+    session: str | None = None,
+) -> Summary:
+    """In their interleaved order; a failed run is one row, and the next one follows.
+
+    session  of runs that a call before this one began; None = a new one
+
+    Raises: SetupError, InputError, UsageError before the first run for what is missing;
+    SetupError where the disk is full.
+    """
+    jobs = list(interleaved(matrix))
+    summary = Summary(kept=sum(store.is_done(job) for job in jobs))
+    todo = [(place, job) for place, job in enumerate(jobs, 1) if not store.is_done(job)]
+    for _, job in todo:
+        places.check(job.cell.setup)
+    session = session or str(uuid.uuid4())
+    spent: list[float] = []
+    for number, (place, job) in enumerate(todo, 1):
+        began = time.monotonic()
+        about = {
+            "cell": job.cell.name,
+            "values": job.cell.values,
+            "number": job.number,
+            "place_in_order": place,
+            "session": session,
+            "digest": matrix.digest,
+            "seed": matrix.seed,
+        }
+        why = make_one(job, store, places, matrix, about)
+        if why is None:
+            summary.made += 1
+        else:
+            summary.failed[job.name] = why
+        spent.append(time.monotonic() - began)
+        left = sum(spent) / len(spent) * (len(todo) - number)
+        told(Progress(job, number, len(todo), spent[-1], left, why))
+    return summary
+
+
+def make_one(
+    job: Job, store: Store, places: Places, matrix: Matrix, about: Mapping[str, object]
+) -> str | None:
+    """Why it failed; None = the run is there.
+
+    Raises: SetupError where the disk is full.
+    """
+    _check_room(store.folder)
+    try:
+        with store.place(job) as work:
+            try:
+                run = places.make(job.cell.setup, work, matrix.limit_s, matrix.boots)
+                store.keep(job, run, about)
+                return None
+            except Failure as failure:
+                # On a full disk every run would fail, each with another last word.
+                _check_room(store.folder)
+                store.keep_failure(job, failure.why, _left(failure, work))
+                return failure.why
+    except OSError as error:
+        raise _no_room(store.folder, str(error.strerror or error)) from error
+
+
+def _check_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _LEAST_ROOM_BYTES:
+        raise _no_room(folder, f"{free >> 20} MiB are free, wanted {_LEAST_ROOM_BYTES >> 20} MiB")
+
+
+def _no_room(folder: Path, why: str) -> SetupError:
+    return SetupError(
+        "cannot-write", str(folder), f"a run cannot be made there: {why}",
+        fix=Phrase("make room, then go on with ", Argument("resume", True)),
+    )  # fmt: skip
+
+
+def _left(failure: Failure, work: Path) -> Path:
+    """A folder with the texts that the failed run left."""
+    folder = work / "left-behind"
+    folder.mkdir()
+    for name, text in failure.left.items():
+        if text:
+            (folder / name).write_text(text, encoding="utf-8", errors="replace")
+    return folder
+
+
+def two_cells(matrix: Matrix, base: str | None) -> tuple[Cell, Cell]:
+    """The cell that is judged, and the base: the first one, unless it is named.
+
+    Raises: UsageError.
+    """
+    names = [cell.name for cell in matrix.cells]
+    if len(names) != 2:
+        raise UsageError(
+            "not-two-cells", str(matrix.path),
+            f"has {len(names)} cells, wanted two: the base and what is judged",
+            have=", ".join(names[:8]), fix="[axis.kernel]    # with two names, in the matrix",
+        )  # fmt: skip
+    if base not in (None, *names):
+        raise UsageError(
+            "unknown-cell", str(matrix.path), f"has no cell {base}", have=", ".join(names),
+            fix=Phrase(Argument("against", names[0])),
+        )  # fmt: skip
+    first, second = matrix.cells
+    return (first, second) if base == second.name else (second, first)
+
+
+@dataclass
+class GateRuns:
+    """Makes what is missing of so many runs of each cell; finished runs are taken as they are."""
+
+    matrix: Matrix
+    store: Store
+    places: Places
+    loader: Loader
+    told: Callable[[Progress], None]
+    base: str | None = None
+    _session: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __call__(self, runs: int) -> tuple[Side, Side]:
+        """The side that is judged, and the base.
+
+        Raises: SetupError for a run that failed: fewer runs would be other evidence.
+        """
+        matrix = replace(self.matrix, runs=runs)
+        made = make_runs(matrix, self.store, self.places, self.told, self._session)
+        if made.failed:
+            name, why = next(iter(made.failed.items()))
+            raise SetupError(
+                "runs-failed", str(self.store.folder),
+                f"{counted(len(made.failed), 'run')} failed, so nothing is judged; {name}: {why}",
+                fix=Phrase("make them again with ", Argument("resume", True)),
+            )  # fmt: skip
+        side, base = two_cells(self.matrix, self.base)
+        return self._side(side, runs), self._side(base, runs)
+
+    def _side(self, cell: Cell, runs: int) -> Side:
+        paths = [self.store.folder / cell.name / f"run-{n}" for n in range(1, runs + 1)]
+        return self.loader.side(cell.name, [str(path) for path in paths])

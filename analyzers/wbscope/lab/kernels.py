@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of a guest: fetched from Debian, unpacked, or built; with its modules."""
+"""What a run is set up with: disks, kernels, programs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,147 @@ import lzma
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wbscope.base.cache import own_folder
-from wbscope.base.errors import InputError
+from wbscope.base.errors import InputError, SetupError
 from wbscope.base.outputs import private_folder
-from wbscope.lab.programs import call, output_of
-from wbscope.lab.setup import Kernel
+from wbscope.base.system import dying_with_us
 
-__all__ = ["Image", "find_image", "image_in"]
+
+def find(name: str, package: str) -> str:
+    """Its path; sbin is looked at too, which users may not have in theirs.
+
+    Raises: SetupError with the Debian package that has it.
+    """
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if path is None:
+        raise SetupError("missing-program", name, "is not installed", fix=f"apt install {package}")
+    return path
+
+
+def call(
+    command: Sequence[str], package: str, *, given: bytes = b"", folder: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """To its end, whatever its exit code is; it dies with this process.
+
+    Raises: SetupError where it is not installed.
+    """
+    return subprocess.run(
+        [find(command[0], package), *command[1:]],
+        cwd=folder,
+        input=given,
+        capture_output=True,
+        check=False,
+        preexec_fn=dying_with_us(),
+    )
+
+
+def output_of(
+    command: Sequence[str], package: str, *, given: bytes = b"", folder: Path | None = None
+) -> bytes:
+    """What it printed.
+
+    Raises: SetupError where it is not installed, or fails, with its last line.
+    """
+    done = call(command, package, given=given, folder=folder)
+    if done.returncode:
+        raise SetupError(
+            "program-failed",
+            " ".join([*command[:1], *command[-2:]]),
+            f"ended with {done.returncode}: {last_line(done.stderr or done.stdout)}",
+            fix="see what the program says; a package may have another name in this suite",
+        )
+    return done.stdout
+
+
+def last_line(text: bytes | str) -> str:
+    """Of what a program said."""
+    told = text.decode(errors="replace") if isinstance(text, bytes) else text
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing was said"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Where the kernel comes from; exactly one of the first five is given.
+
+    debian   a suite, such as bookworm; `package` names the package in it
+    folder   an unpacked package: vmlinuz and lib/modules anywhere below
+    image    a kernel image, with `modules` (a folder that has lib/modules) or none
+    here     this machine as it runs
+    ssh      a host, as ssh names it
+    """
+
+    debian: str | None = None
+    package: str = "linux-image-cloud-amd64"
+    folder: str | None = None
+    image: str | None = None
+    modules: str | None = None
+    here: bool = False
+    ssh: str | None = None
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether a guest is booted for each run."""
+        return not self.here and self.ssh is None
+
+    def __str__(self) -> str:
+        if self.debian is not None:
+            return f"{self.package} of {self.debian}"
+        return self.folder or self.image or (f"ssh {self.ssh}" if self.ssh else "this machine")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk of a guest; 0 = no limit.  Limits hold for writes, read_ ones for reads.
+
+    at   its mount point's name: /data is "data"; "" = not mounted
+    """
+
+    at: str
+    size_kib: int = 2 << 20
+    filesystem: str = "ext4"
+    bytes_per_s: int = 0
+    iops: int = 0
+    read_bytes_per_s: int = 0
+    read_iops: int = 0
+    mkfs: tuple[str, ...] = ()
+    options: str = ""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that a run is made with; what is not given is the kernel's own.
+
+    data      where the workload writes on this machine or a host; guests have disks
+    cgroups   name -> file -> value, as in {"slow": {"memory.high": "64M"}}
+    prepare   shell text that runs before the recording
+    workload  shell text that is recorded
+    """
+
+    kernel: Kernel
+    workload: str
+    prepare: str = ""
+    memory_kib: int = 512 << 10
+    cpus: int = 2
+    disks: tuple[Disk, ...] = ()
+    swap_kib: int = 0
+    data: str | None = None
+    sysctls: dict[str, str] = field(default_factory=dict)
+    cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    append: str = ""
+    profile: str = "writeback"
+    events: tuple[str, ...] = ()
+    sync: bool = False
+    buffer_kib: int | None = None
+
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _MIRROR = "http://deb.debian.org/debian"

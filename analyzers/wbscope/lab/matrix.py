@@ -15,21 +15,19 @@ import difflib
 import hashlib
 import json
 import os
+import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
 from wbscope.base.errors import InputError, UsageError
-from wbscope.base.filenames import starting_file
-from wbscope.base.smallfile import read_toml
+from wbscope.base.system import read_toml, starting_file
 from wbscope.base.units import parse_duration, parse_kib
-from wbscope.lab.setup import Disk, Kernel, Setup
+from wbscope.lab.kernels import Disk, Kernel, Setup
 from wbscope.record.settings import is_sysctl_name
-
-__all__ = ["MOST_RUNS", "Cell", "Matrix", "read_matrix"]
 
 _KEYS = ("runs", "seed", "limit", "boots", "title", "metrics", "setup", "axis")
 _SETUP_KEYS = ("kernel", "memory", "cpus", "disk", "swap", "data", "sysctl", "cgroup", "prepare",
@@ -413,3 +411,34 @@ def _digest(cells: Iterable[Cell], folder: Path) -> str:
         told.append([cell.values, made])
     text = json.dumps(told, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: its cell, and its number in the cell from 1 on."""
+
+    cell: Cell
+    number: int
+
+    @property
+    def name(self) -> str:
+        """As its folder is called below the lab's."""
+        return f"{self.cell.name}/run-{self.number}"
+
+
+def interleaved(matrix: Matrix) -> Iterator[Job]:
+    """A B C, C B A, and so on: each round is shuffled and the next one is its reverse.
+
+    Every cell is as early in two rounds together as any other, so a drift that is
+    steady falls out of a difference of two cells.  The seed makes it the same again.
+    """
+    chance = random.Random(matrix.seed)
+    order: list[Cell] = []
+    for number in range(1, matrix.runs + 1):
+        if number % 2:
+            order = list(matrix.cells)
+            chance.shuffle(order)
+        else:
+            order.reverse()
+        for cell in order:
+            yield Job(cell, number)

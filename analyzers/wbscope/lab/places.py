@@ -17,15 +17,11 @@ from pathlib import Path
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.result import Notice
 from wbscope.lab.guest import boot, require
-from wbscope.lab.kernels import Image, find_image
-from wbscope.lab.programs import call, last_line
-from wbscope.lab.setup import Setup
+from wbscope.lab.kernels import Image, Setup, call, find_image, last_line
 from wbscope.library.library import Library
-from wbscope.record.elsewhere import record_remote, script_of, unpack_file
+from wbscope.record.recorder import Recording, Request
 from wbscope.record.recorder import record as record_here
-from wbscope.record.request import Recording, Request
-
-__all__ = ["Failure", "Places"]
+from wbscope.record.remote import record_remote, script_of, unpack_file
 
 _SAID_LINES = 3
 _REACH_SECONDS = 10

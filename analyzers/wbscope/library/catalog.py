@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalog of events, sql/catalog/events.toml: their names, fields, units and older names."""
+"""The catalog of events and profiles, and the adapters that are made of it."""
 
 from __future__ import annotations
 
+import shlex
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from wbscope.library.sqlfile import Column, SqlFile, broken_library, empty_file
-
-__all__ = [
-    "PREVIOUS",
-    "Catalog",
-    "Event",
-    "Field",
-    "lead_columns",
-    "op_of",
-    "raw_view",
-    "read_catalog",
-]
+from wbscope.base.errors import SetupError
+from wbscope.base.result import Column
+from wbscope.library.engine import EVENTS
+from wbscope.library.params import quote
+from wbscope.library.sqlfile import SqlFile, broken_library, empty_file
 
 # Field names that SQL would read as keywords.
 _KEYWORDS = {"index", "limit", "order", "transaction", "unique"}
@@ -228,3 +224,251 @@ def _field(text: str) -> Field:
     if unit not in _UNIT_WORDS:
         raise ValueError(f"field {name!r} has unit {unit!r}, wanted one of {sorted(_UNIT_WORDS)}")
     return Field(name, unit, tuple(aliases))
+
+
+_EVENT_COLUMNS = (
+    Column("ts", "INTEGER", "ns, trace clock"),
+    Column("cpu", "INTEGER", "number"),
+    Column("tid", "INTEGER", "the thread that the event fired in"),
+    Column("name", "TEXT", "subsystem:event"),
+    Column("table", "TEXT", "the table that has its fields"),
+)
+_MOST_TERMS = 400  # SQLite takes 500
+
+
+def sqlite_adapters(catalog: Catalog) -> Iterator[SqlFile]:
+    """A view for each event and each table that is no event, and one of the events of all."""
+    for event in catalog.events:
+        yield _adapter_event(event, catalog)
+    for entry in catalog.tables:
+        yield _table(entry, catalog)
+    yield empty_file(
+        kind="raw",
+        name=EVENTS,
+        path=catalog.path,
+        summary="The events of all tables.",
+        grain="event",
+        select=events_select([]),
+        columns=_EVENT_COLUMNS,
+    )
+
+
+def events_select(tables: Iterable[tuple[str, str, str]]) -> str:
+    """The view of all events: of each its name, its table, and what reads that."""
+    selects = [
+        f'SELECT ts, cpu, tid, {quote(name)} AS name, {quote(table)} AS "table" {source}'
+        for name, table, source in tables
+    ]
+    while len(selects) > _MOST_TERMS:
+        parts = [selects[at : at + _MOST_TERMS] for at in range(0, len(selects), _MOST_TERMS)]
+        selects = [f"SELECT * FROM ({' UNION ALL '.join(part)})" for part in parts]
+    nothing = ", ".join(f'NULL AS "{column.name}"' for column in _EVENT_COLUMNS)
+    return "\nUNION ALL ".join(selects) or f"SELECT {nothing} WHERE 0"
+
+
+def table_columns(entry: dict[str, Any]) -> tuple[Column, ...]:
+    """Of "name TYPE description"."""
+    return tuple(Column(*text.split(maxsplit=2)) for text in entry["columns"])
+
+
+def _adapter_event(event: Event, catalog: Catalog) -> SqlFile:
+    source = f"_ev_{event.short}"
+    columns = [*lead_columns(event), *repeat_columns(event)]
+    selected = [f"e.{column.name}" for column in columns]
+    selected += [_value(field) for field in event.fields]
+    names = [name for field in event.fields for name in field.names]
+    # The ingester makes these columns; the others of the lead are those of every table.
+    made = [column.name for column in columns if column.name in ("prev_seq", "repeats_count")]
+    return raw_view(
+        event.short,
+        "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {source} AS e",
+        [*columns, *(column for field in event.fields for column in field.columns)],
+        path=catalog.path,
+        summary=event.summary,
+        grain="event; order seq",
+        source=event.source,
+        source_events=event.names,
+        source_view=source,
+        fields=tuple(dict.fromkeys(["seq", *made, *names])),
+        extra=event.extra,
+        previous=event.previous,
+        group=event.group,
+        indexes=tuple(tuple(columns.split()) for columns in event.indexes),
+        notable=event.notable,
+        repeats=_kernel_names(event, event.repeats),
+        context=tuple(
+            (name, _kernel_names(other, fields))
+            for named, *fields in event.context
+            for other in catalog.events
+            if other.names[0] == named
+            for name in other.names
+        ),
+    )
+
+
+def _kernel_names(event: Event, fields: Sequence[str]) -> tuple[str, ...]:
+    """All names that these fields have had."""
+    return tuple(name for f in event.fields if f.name in fields for name in f.names)
+
+
+def _value(field: Field) -> str:
+    if field.unit == "dev":
+        # dev_t inside the kernel: 12 bits of major above 20 bits of minor.
+        return f"e.{field.name} >> 20 AS dev_major,\n  e.{field.name} & 1048575 AS dev_minor"
+    if field.unit == "rwbs":
+        value = f"e.{field.name}"
+        return f"{value},\n  {op_of(value, 'e.nr_sector')} AS op"
+    if len(field.names) == 1:
+        return f"e.{field.sql_name}"
+    options = ", ".join(f"e.{Field(name, field.unit, ()).sql_name}" for name in field.names)
+    return f"coalesce({options}) AS {field.sql_name}"
+
+
+def _table(entry: dict[str, Any], catalog: Catalog) -> SqlFile:
+    source = f"_{entry['from']}"
+    columns = table_columns(entry)
+    names = tuple(column.name for column in columns)
+    selected = ",\n  ".join(f"e.{name}" for name in names)
+    return raw_view(
+        entry["name"],
+        f"SELECT\n  {selected}\nFROM {source} AS e",
+        columns,
+        path=catalog.path,
+        summary=entry["summary"],
+        grain="row",
+        source_table=entry["from"],
+        source_view=source,
+        fields=names,
+    )
+
+
+# In meta.json, of probes that somebody did not want: the kernel may take them.
+NOT_ASKED_FOR = "not asked for"
+# Shorter than this, what two names have in common says nothing.
+_COMMON = 6
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Its events with those of the smaller profiles; `names` has the older ones and probes too.
+
+    `options` are for `trace-cmd record`; those of a file system are in `file_systems`.
+    `probes` are made by `wbscope record` where the kernel lets it.
+    """
+
+    name: str
+    summary: str
+    events: tuple[tuple[str, ...], ...]
+    options: tuple[str, ...]
+    file_systems: tuple[str, ...]
+    probes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset([*self.probes, *(name for names in self.events for name in names)])
+
+
+def read_profiles(path: Path) -> tuple[Profile, ...]:
+    """The profiles of a catalog, the smallest first; none when there is no such file."""
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))["profile"]
+        return _cumulated(entries)
+    except FileNotFoundError:
+        return ()
+    except (OSError, KeyError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(
+            "broken-sql-library",
+            str(path),
+            f"is no list of profiles: {error!r}",
+            fix="make setup    # or point WBSCOPE_SQL_DIR at a whole sql/ folder",
+        ) from error
+
+
+def profile_of(groups: Iterable[tuple[str, ...]], profiles: Sequence[Profile]) -> Profile | None:
+    """The smallest profile that has one event of each group."""
+    wanted = [set(group) for group in groups]
+    for profile in profiles:
+        if all(group & profile.names for group in wanted):
+            return profile
+    return None
+
+
+def event_options(groups: Iterable[tuple[str, ...]], profiles: Sequence[Profile]) -> str:
+    """Options of `trace-cmd record` for one event of each group.
+
+    An event that was renamed is asked for by what its names have in common: trace-cmd
+    refuses a name that its kernel does not have.
+    """
+    known = {name: names for profile in profiles for names in profile.events for name in names}
+    options: dict[str, None] = {}
+    for group in groups:
+        chosen = next((event for event in group if event in known), group[0])
+        options[f"-e {shlex.quote(_pattern(known.get(chosen, (chosen,))))}"] = None
+    return " ".join(options)
+
+
+def pattern_options(profile: Profile, events: Iterable[str]) -> str:
+    """Those options of a profile that record one of the events, and what goes with it.
+
+    An event that starts something is of no use without the one that ends it: the
+    patterns of a profile have both.
+    """
+    wanted = list(events)
+    found = _matching((profile.options,), wanted)
+    if not found:
+        # Of one file system only: trace-cmd refuses events of those that are not there.
+        named = (text.partition(": ")[2] for text in profile.file_systems)
+        found = _matching((_split(text) for text in named), wanted)
+    return " ".join(found)
+
+
+def _matching(lists: Iterable[Sequence[str]], events: Sequence[str]) -> list[str]:
+    """The options of the first list that has one for any of the events."""
+    for options in lists:
+        found = []
+        for option in options:
+            pattern = shlex.split(option)[-1]
+            whole = pattern if ":" in pattern else f"{pattern}:*"
+            if any(fnmatchcase(event, whole) for event in events):
+                found.append(option)
+        if found:
+            return found
+    return []
+
+
+def _split(text: str) -> list[str]:
+    """Options one by one."""
+    words = shlex.split(text)
+    return [shlex.join(pair) for pair in zip(words[::2], words[1::2], strict=True)]
+
+
+def _pattern(names: tuple[str, ...]) -> str:
+    system, _, first = names[0].partition(":")
+    shorts = [name.partition(":")[2] for name in names]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*shorts, strict=False))
+    common = "".join(letters[0] for letters in same)
+    if len(names) == 1 or len(common) < _COMMON:
+        return names[0]
+    return f"{system}:{common}*" if common != first else names[0]
+
+
+def _cumulated(entries: list[dict[str, Any]]) -> tuple[Profile, ...]:
+    profiles: list[Profile] = []
+    events: tuple[tuple[str, ...], ...] = ()
+    options: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
+    for entry in entries:
+        events += tuple(tuple(names.split("|")) for names in entry["events"])
+        options += tuple(entry["options"])
+        probes += tuple(entry.get("probes", ()))
+        profiles.append(
+            Profile(
+                name=entry["name"],
+                summary=entry["summary"],
+                events=events,
+                options=options,
+                file_systems=tuple(entry.get("file_systems", ())),
+                probes=probes,
+            )
+        )
+    return tuple(profiles)

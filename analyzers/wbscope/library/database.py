@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open a run database read-only and say what was recorded in it."""
+"""The database of a run: opened, checked, what was recorded and lost, temporary room."""
 
 from __future__ import annotations
 
@@ -14,21 +14,114 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
 
-from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
+from wbscope.base.result import Notice
+from wbscope.base.system import absolute
 from wbscope.base.units import seconds
 from wbscope.library.guard import stoppable
-from wbscope.library.room import can_write_temp, no_room
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Recorded",
-    "check_database",
-    "check_times",
-    "open_database",
-    "plain_tables",
-    "translate",
-]
+# Of the view wb_warning.
+_LOST = ("lost-events", "records-overwritten", "records-not-read")
+_DAMAGED = (
+    *("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood"),
+    "missing-field",
+)
+_DATA_LOSS = "data-loss-"
+_UNTIMED = "clock-without-unit"
+_EMPTY = "no-events"
+
+
+def is_lost(slug: str) -> bool:
+    """Whether it says that events are lost."""
+    return slug in _LOST
+
+
+def is_damaged(slug: str) -> bool:
+    """Whether it says that only a part of the trace was read."""
+    return slug in _DAMAGED or slug.startswith(_DATA_LOSS)
+
+
+def is_untimed(slug: str) -> bool:
+    """Whether it says that the trace clock counts ticks: no time and no rate is one then."""
+    return slug == _UNTIMED
+
+
+def is_empty(slug: str) -> bool:
+    """Whether it says that no event was recorded."""
+    return slug == _EMPTY
+
+
+def of_losses(warnings: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Those that say that it is not whole."""
+    return tuple(one for one in warnings if is_lost(one.slug) or is_damaged(one.slug))
+
+
+_CANDIDATES = "$SQLITE_TMPDIR, $TMPDIR, /var/tmp, /usr/tmp, /tmp or ."
+
+
+def no_room(why: str, shown: str, database: Path | None) -> SetupError:
+    """Of a write that failed while `shown` was used; database: where it lies, if it was written.
+
+    SQLite has given back what its statement had taken, so the folder with less room is the one.
+    """
+    temp = _temp_folder()
+    if temp is None:
+        return _cannot_write_temp(_CANDIDATES, why, shown, "none of them can be written")
+    free = _free_bytes(temp)
+    if database is not None and _free_bytes(str(database.parent)) < free:
+        return SetupError(
+            "cannot-write-database",
+            shown,
+            why,
+            have=f"its folder has {_room(str(database.parent))}",
+            effect="nothing was written under that name",
+            fix="check the free space and permissions of its directory",
+        )
+    return _cannot_write_temp(temp, why, shown, _room(temp))
+
+
+def _cannot_write_temp(folder: str, why: str, shown: str, have: str) -> SetupError:
+    return SetupError(
+        "no-room",
+        folder,
+        f"SQLite cannot write its temporary files: {why}",
+        at=f"using {shown}",
+        have=have,
+        fix="export SQLITE_TMPDIR=FOLDER    # one with room",
+    )
+
+
+def can_write_temp() -> bool:
+    """Whether SQLite can make temporary files at all: not so where all is read only."""
+    import tempfile  # an error is rare
+
+    try:
+        with tempfile.TemporaryFile(dir=_temp_folder() or "/nonexistent"):
+            return True
+    except OSError:
+        return False
+
+
+def _temp_folder() -> str | None:
+    """Where SQLite makes its temporary files (https://sqlite.org/tempfiles.html, 5)."""
+    named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    for folder in (*named, "/var/tmp", "/usr/tmp", "/tmp", "."):
+        if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def _free_bytes(folder: str) -> int:
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return 0
+    return room.f_bavail * room.f_frsize
+
+
+def _room(folder: str) -> str:
+    return f"{_free_bytes(folder)} bytes free, less than it takes"
+
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
 SCHEMA_VERSION = 7

@@ -11,22 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wbscope.base.errors import InputError
-from wbscope.library.adapters import events_select
+from wbscope.library.catalog import events_select
 from wbscope.library.database import Recorded, plain_tables
 from wbscope.library.engine import EVENTS, PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, wide_enough
 from wbscope.library.sqlfile import SqlFile
-
-__all__ = [
-    "Definition",
-    "Definitions",
-    "index_statement",
-    "quoted",
-    "saved_table",
-    "table_columns",
-    "told",
-]
 
 _KEYWORDS = ("check",)  # a query, which is a view, too
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")

@@ -10,17 +10,6 @@ from typing import Any
 from wbscope.base.errors import UsageError
 from wbscope.library.sqlfile import SqlFile
 
-__all__ = [
-    "DEFAULT_WINDOW_NS",
-    "MOST_WINDOWS",
-    "Params",
-    "check_filters",
-    "quote",
-    "quote_any",
-    "wide_enough",
-    "windows_in",
-]
-
 # More windows than anybody reads, and few enough to answer at once; wb_window makes no more.
 MOST_WINDOWS = 100_000
 DEFAULT_WINDOW_NS = 2 * 10**9

@@ -8,17 +8,21 @@ from dataclasses import replace
 from itertools import chain
 
 from wbscope.base.errors import InputError, InternalError
-from wbscope.base.result import Notice, Result, typed_columns, unit_of
+from wbscope.base.result import Column, Notice, Result, typed_columns, unit_of
 from wbscope.base.span import WHOLE, Span
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script
-from wbscope.library.evidence import is_recorded, require_events
-from wbscope.library.finding import Finding, find_all, findings_select, no_label
+from wbscope.library.finding import (
+    Finding,
+    find_all,
+    findings_select,
+    is_recorded,
+    no_label,
+    require_events,
+)
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
-from wbscope.library.sqlfile import Column, SqlFile
-from wbscope.library.template import Label
-
-__all__ = ["Session", "notices_of", "result_of"]
+from wbscope.library.rules import Label
+from wbscope.library.sqlfile import SqlFile
 
 
 class Session:

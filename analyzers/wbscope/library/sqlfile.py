@@ -17,19 +17,8 @@ from typing import Any, TypeVar
 
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Column, leading_names
-from wbscope.library.rule import Caution, Rule, read_caution, read_rule
+from wbscope.library.rules import Caution, Rule, read_caution, read_rule
 from wbscope.library.statements import Select
-
-__all__ = [
-    "Column",
-    "Drawing",
-    "Metric",
-    "SqlFile",
-    "Track",
-    "broken_library",
-    "empty_file",
-    "read_sql_file",
-]
 
 _Said = TypeVar("_Said")
 _WINDOW = "window_start_ns"

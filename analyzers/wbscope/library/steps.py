@@ -28,11 +28,9 @@ from wbscope.base.watch import temp_limit
 from wbscope.library.database import Recorded, open_database
 from wbscope.library.definitions import Definitions
 from wbscope.library.guard import stoppable
-from wbscope.library.kept import KEPT, KeptSteps, uri_of
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote
-
-__all__ = ["DAMAGED", "Steps", "identity_of"]
+from wbscope.library.step_files import KEPT, KeptSteps, uri_of
 
 _WORKERS = 2
 # What the names of the workers' files begin with.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What other tools measured in a run: fio, perf stat, time, /proc/vmstat, lines of one's own."""
 
-from wbscope.measure.collect import Measured, measurements
-from wbscope.measure.files import files_of_folder, files_of_run
-from wbscope.measure.known_metrics import TOOLS
+from wbscope.measure.files import Measured, files_of_folder, files_of_run, measurements
+from wbscope.measure.metric import TOOLS
 
 __all__ = ["TOOLS", "Measured", "files_of_folder", "files_of_run", "measurements"]

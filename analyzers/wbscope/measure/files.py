@@ -1,21 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files of measurements are: in a run folder, or in the database made from it."""
+"""Files of measurements: recognised by their content, collected, read by who knows them."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.errors import InputError, QueryError
-from wbscope.measure.bad import MOST_BYTES, shown
-from wbscope.measure.fio import FIO_FIX
+from wbscope.base.errors import InputError, QueryError, UsageError
+from wbscope.base.result import Notice
+from wbscope.measure.document import MOST_BYTES, bad, scaled, shown
+from wbscope.measure.fio import FIO_FIX, fio_document, parse_fio
+from wbscope.measure.metric import (
+    FileRun,
+    FileRuns,
+    Scalars,
+    known,
+    metric,
+    repetitions,
+    unit_of_text,
+)
+from wbscope.measure.perf import is_perf_csv, parse_perf_stat, perf_results
+from wbscope.measure.reports import (
+    is_mmtests,
+    is_text_report,
+    parse_hyperfine,
+    parse_mmtests,
+    parse_text_report,
+    unquoted,
+)
+from wbscope.measure.tables import (
+    header_kind,
+    is_ops,
+    most_repeated,
+    ops_runs,
+    parse_csv,
+    parse_ops,
+)
+from wbscope.measure.time import parse_time, time_reports
+from wbscope.measure.vmstat import (
+    parse_procps,
+    parse_samples,
+    parse_vmstat,
+    vmstat_gains,
+    vmstat_levels,
+)
 from wbscope.run.run import Run
-
-__all__ = ["NAMES", "Files", "files_of_folder", "files_of_run", "read_text"]
+from wbscope.source.plain_files import first_bytes
 
 _FIO = "fio.json"
 _SAMPLES = "vmstat.samples"
@@ -207,3 +242,241 @@ def _lists(value: Any) -> Any:
     if value and all(isinstance(key, int) for key in value):
         return [_lists(value[key]) for key in sorted(value)]
     return {str(key): _lists(inside) for key, inside in value.items()}
+
+
+_FIX = "record the run again: wbscope record -o RUN -- COMMAND"
+_SCHEMA = "wbscope.record/"
+_SECONDS = unit_of_text("s")[1]
+
+# Key of meta.json -> name of the metric, and the unit of the key in the metric's.
+_KEYS = {
+    "command_duration_ns": ("duration", 1.0),
+    "command_user_s": ("user", _SECONDS),
+    "command_system_s": ("sys", _SECONDS),
+    "command_max_rss_bytes": ("max_rss", 1.0),
+    "command_major_faults_count": ("major_faults", 1.0),
+    "command_minor_faults_count": ("minor_faults", 1.0),
+    "sync_duration_ns": ("sync", 1.0),
+}
+
+
+def parse_command(text: str, subject: str = "meta.json") -> Scalars:
+    """The metrics command.*; none for a run of no command and for anybody else's file.
+
+    That a command failed is a warning of the run, which a gate refuses.
+    Raises: InputError for what is no such file.
+    """
+    try:
+        content: Any = json.loads(text)
+    except RecursionError as error:
+        raise bad(subject, "is nested too deeply to be read", _FIX) from error
+    except ValueError as error:
+        raise bad(subject, f"is no JSON: {error}", _FIX) from error
+    scalars = Scalars()
+    ours = isinstance(content, dict) and str(content.get("schema")).startswith(_SCHEMA)
+    if not ours or not content.get("command"):
+        return scalars
+    for key, (name, scale) in _KEYS.items():
+        value = content.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e30:
+            raise bad(subject, f"{key}: found {value!r}, wanted a number of 0 or more", _FIX)
+        entry = known("command", name)
+        scalars.add(metric("command", name, entry, subject), scaled(value, scale))
+    return scalars
+
+
+_PARSERS = {
+    "perf-stat.txt": parse_perf_stat,
+    "perf-stat.json": parse_perf_stat,
+    "time.txt": parse_time,
+    "meta.json": parse_command,
+    "ops.txt": parse_ops,
+    "vmstat.txt": parse_procps,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The numbers of a run's other files, and what to know about them."""
+
+    scalars: Scalars
+    warnings: tuple[Notice, ...] = ()
+
+
+def measurements(files: Files) -> Measured:
+    """Numbers of all files that are there; a run without any has none.
+
+    Raises: InputError when a file is damaged, of another format, or says that the
+    workload failed: a part of a run's numbers is no run.
+    """
+    scalars = Scalars()
+    warnings: list[Notice] = []
+    if "fio.json" in files.texts or files.fio is not None:
+        subject = files.subject("fio.json")
+        document = files.fio
+        if document is None:
+            document = fio_document(files.texts["fio.json"], subject)
+        scalars.add_all(parse_fio(document, subject))
+    for name, parse in _PARSERS.items():
+        if name in files.texts:
+            scalars.add_all(parse(files.texts[name], files.subject(name)))
+    if "ops.txt" in files.texts:
+        name, lines = most_repeated(files.texts["ops.txt"], files.subject("ops.txt"))
+        if lines > 1:
+            told = f"ops.txt has {lines} lines of {name}: the run counts once, with their mean;"
+            own = f"to have each as a run, give the file itself: {files.subject('ops.txt')}"
+            warnings.append(Notice("several-iterations", f"{told} {own}", files.shown))
+    pair = _pair(files)
+    if "vmstat.samples" in files.texts:
+        subject = files.subject("vmstat.samples")
+        samples = parse_samples(files.texts["vmstat.samples"], subject)
+        scalars.add_all(vmstat_levels(samples, subject))
+        if not pair and len(samples) > 1:
+            pair = {"vmstat.before": samples[0][1], "vmstat.after": samples[-1][1]}
+    if len(pair) == 2:
+        scalars.add_all(vmstat_gains(pair[_PAIR[0]], pair[_PAIR[1]], files.subject("vmstat.*")))
+    elif pair:
+        (there,) = pair
+        (missing,) = set(_PAIR) - set(pair)
+        notice = f"has {there} without {missing}: what counters gained is not known"
+        warnings.append(Notice("half-a-pair", notice, files.shown))
+    return Measured(scalars, tuple(warnings))
+
+
+def _pair(files: Files) -> dict[str, Mapping[str, int]]:
+    """vmstat.before and vmstat.after, those that are there."""
+    found: dict[str, Mapping[str, int]] = {}
+    for name in _PAIR:
+        if name in files.texts:
+            found[name] = parse_vmstat(files.texts[name], files.subject(name))
+        elif name in files.counters:
+            found[name] = files.counters[name]
+    return found
+
+
+# Enough to tell whose a file is; what a command printed itself may go before.
+_START_BYTES = 1 << 20
+_NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_TRACE = ("# tracer:", "\x17\x08Dtracing", "version = ")
+_CONTENT_FIX = "give a file of one test: docs/measurements.md has an example of each"
+
+Parser = Callable[[str, str], FileRuns]
+
+
+def is_measurements(path: Path) -> bool:
+    """True for a file that parse_measurements() takes; what is not whole may still be refused."""
+    data = first_bytes(path, _START_BYTES)
+    if not data.strip() or _NOT_TEXT.search(data):
+        return False
+    return _parser(data.decode("utf-8", errors="ignore"), path.name) is not None
+
+
+def read_measurements(path: Path) -> FileRuns:
+    """The runs in a file.
+
+    Raises: InputError when it cannot be read, or is not whole, or of another format.
+    """
+    return parse_measurements(read_text(path), str(path), path.name)
+
+
+def parse_measurements(text: str, subject: str, name: str = "") -> FileRuns:
+    """The runs in a text; the name of its file tells only what the text does not."""
+    parser = _parser(text, name)
+    if parser is None:
+        raise UsageError(
+            "not-measurements", subject, "is of no tool that is known", fix=_CONTENT_FIX
+        )
+    return parser(text, subject)
+
+
+def runs_of_part(found: FileRuns, part: str | None, subject: str) -> tuple[FileRun, ...]:
+    """The runs that are meant; a part may be named by what only its name has.
+
+    Raises: UsageError when none or several are.
+    """
+    names = list(found.parts)
+    if part is None:
+        if found.whole is not None:
+            return found.whole
+        raise UsageError(
+            "several-parts",
+            subject,
+            f"holds {len(names)} {found.part_is}, wanted one: name it behind #",
+            have=", ".join(names[:12]),
+            fix=f"'{subject}#{names[0]}'",
+        )
+    meant = [name for name in names if name == part] or [name for name in names if part in name]
+    if len(meant) != 1:
+        raise UsageError(
+            "no-such-part",
+            f"{subject}#{part}",
+            f"means {len(meant)} of the {len(names)} {found.part_is}, wanted one",
+            have=", ".join(names[:12]),
+            fix=f"'{subject}#{(meant or names)[0]}'",
+        )
+    return found.parts[meant[0]]
+
+
+def _parser(text: str, name: str) -> Parser | None:
+    """By content; lines with more structure go before lines with less."""
+    text = text.lstrip("\ufeff")
+    if text.startswith(_TRACE):
+        return None
+    if '"fio version"' in text:
+        return _fio
+    start = text.lstrip()
+    if start.startswith("{") and '"results"' in text and '"command"' in text:
+        return parse_hyperfine
+    lines = unquoted(text)
+    first = next((line for line in lines if line.strip() and line[:1] != "#"), "")
+    if is_perf_csv(text) or (first.startswith("{") and '"counter-value"' in first):
+        return _perf
+    if any(line.startswith("\tCommand being timed: ") for line in lines):
+        return _time_reports
+    if is_text_report(lines):
+        return parse_text_report
+    if re.search(r"^#\s+time\s+(?:\S+\s+)?counts unit", text, re.MULTILINE):
+        return _perf  # -I, which it refuses
+    if is_mmtests(lines):
+        return parse_mmtests
+    if re.match(r"(?:procs|-+procs-+) -+memory-+ ", first):
+        return _procps
+    if name == "ops.txt" or is_ops(text):
+        return _ops
+    return parse_csv if header_kind(first) is not None and _is_table(lines) else None
+
+
+def _is_table(lines: list[str]) -> bool:
+    """The line below the header has as many cells, and a number."""
+    told = [line for line in lines if line.strip() and line[:1] != "#"]
+    if len(told) < 2:
+        return bool(told) and header_kind(told[0]) in ("long", "summary")
+    delimiter = max(",;\t", key=told[0].count)
+    alike = abs(told[1].count(delimiter) - told[0].count(delimiter)) <= 1
+    return alike and (header_kind(told[0]) != "wide" or re.search("[0-9]", told[1]) is not None)
+
+
+def _one(runs: tuple[FileRun, ...]) -> FileRuns:
+    return FileRuns({"": runs}, runs)
+
+
+def _fio(text: str, subject: str) -> FileRuns:
+    return _one((FileRun("1", parse_fio(fio_document(text, subject), subject)),))
+
+
+def _perf(text: str, subject: str) -> FileRuns:
+    return _one(repetitions(perf_results(text, subject), subject, _CONTENT_FIX))
+
+
+def _time_reports(text: str, subject: str) -> FileRuns:
+    return _one(repetitions(time_reports(text, subject), subject, _CONTENT_FIX))
+
+
+def _procps(text: str, subject: str) -> FileRuns:
+    return _one((FileRun("1", parse_procps(text, subject)),))
+
+
+def _ops(text: str, subject: str) -> FileRuns:
+    return _one(ops_runs(text, subject))

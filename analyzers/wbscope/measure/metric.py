@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compared: one number of one run, under a name that is the same in every run."""
+"""Metrics of files: names, units, directions, and the runs that they are of."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
-from wbscope.base.errors import InputError, UsageError
-
-__all__ = [
-    "BETTER",
-    "Better",
-    "Metric",
-    "Scalars",
-    "Spread",
-    "better_of",
-    "is_sane",
-    "join_name",
-    "split_name",
-]
+from wbscope.base.errors import InputError, InternalError, UsageError
+from wbscope.base.result import Notice
+from wbscope.measure.document import bad
 
 Better = Literal["lower", "higher", "neutral"]
 BETTER: tuple[Better, ...] = ("lower", "higher", "neutral")
@@ -145,3 +139,169 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
         return name, {}
     pairs = (match["keys"] or "").split(",")
     return match["family"], dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+# What a metric of another tool begins with.
+TOOLS = ("fio", "time", "command", "perf", "vmstat", "procps", "hyperfine", "mmtests", "ops")
+
+_SUFFIXES = {
+    "ns": "_ns",
+    "bytes": "_bytes",
+    "bytes/s": "_bytes_per_s",
+    "count": "_count",
+    "ratio": "_ratio",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the catalogue says of one value of one tool."""
+
+    unit: str
+    better: Better
+    meaning: str
+
+
+@cache
+def _sections() -> dict[str, dict[str, Told]]:
+    path = Path(__file__).with_name("metrics.toml")
+    read: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {
+        section: {name: Told(**entry) for name, entry in entries.items()}
+        for section, entries in read.items()
+    }
+
+
+def told(section: str, name: str) -> Told | None:
+    """What is known of this value; a pattern stands for names of one kind."""
+    entries = _sections()[section]
+    if name in entries:
+        return entries[name]
+    return next((entry for key, entry in entries.items() if fnmatchcase(name, key)), None)
+
+
+def known(section: str, name: str) -> Told:
+    """What is known of a value that the project itself names."""
+    entry = told(section, name)
+    if entry is None:
+        raise InternalError("no-entry", f"{section}.{name}", "is not in metrics.toml")
+    return entry
+
+
+def names_of(section: str) -> Iterator[str]:
+    """The names, or patterns, of a section."""
+    yield from _sections()[section]
+
+
+def counters() -> Iterator[tuple[str, Told]]:
+    """The counters of /proc/vmstat that are compared; a name may be a pattern."""
+    yield from _sections()["vmstat"].items()
+
+
+def sampled() -> Iterator[tuple[str, Told]]:
+    """The levels in /proc/vmstat that are compared when they were sampled."""
+    yield from _sections()["vmstat_level"].items()
+
+
+def metric(
+    tool: str, name: str, entry: Told, source: str, keys: Mapping[str, str] | None = None
+) -> Metric:
+    """TOOL.NAME; the unit is written in the name, as it is in columns of queries."""
+    suffix = _SUFFIXES.get(entry.unit, "")
+    if name.endswith(suffix):
+        suffix = ""
+    family = join_name(f"{tool}.{_word(name)}{suffix}", keys or {})
+    return Metric(family, entry.unit, entry.better, entry.meaning, source)
+
+
+def _word(name: str) -> str:
+    """Without the signs that end a metric's name, and those that are not shown."""
+    return "".join("_" if char in "[] " or not char.isprintable() else char for char in name)
+
+
+# getrusage(2) counts file system input and output in these.
+BYTES_PER_BLOCK = 512
+
+# A unit's name in metrics, and how many of it one of the text's is.
+Unit = tuple[str, float]
+
+_TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "msec": 1_000_000, "s": 1_000_000_000}
+_BYTES = {
+    **{"B": 1, "bytes": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3},
+    **{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
+}
+
+
+def unit_of_text(text: str) -> Unit:
+    """The unit that a text means; one that is not known stays as it is.
+
+    kB and KB are 1000 bytes, as in budgets and margins; what /proc and time(1) call kB
+    is KiB.
+    """
+    if text in _TIMES:
+        return "ns", float(_TIMES[text])
+    if text in _BYTES:
+        return "bytes", float(_BYTES[text])
+    amount, slash, second = text.rpartition("/")
+    if slash and second in ("s", "sec") and amount in _BYTES:
+        return "bytes/s", float(_BYTES[amount])
+    if text == "%":
+        return "ratio", 0.01
+    if text in ("", "count"):
+        return "count", 1.0
+    return text, 1.0
+
+
+@dataclass(frozen=True)
+class FileRun:
+    """A repetition.
+
+    is_sample  one number of one thing of several: what it has no number of, nobody
+               asked of it
+    """
+
+    name: str
+    scalars: Scalars
+    is_sample: bool = False
+
+
+# Part of a file -> its runs; "" where a file has no parts.
+Parts = Mapping[str, tuple[FileRun, ...]]
+
+
+@dataclass(frozen=True)
+class FileRuns:
+    """The content of a file.
+
+    parts     what can be told from each other by name: kernels, settings, commands
+    whole     the runs when no part is named; None = a part must be named
+    part_is   what a part is, as a message says it: kernels
+    """
+
+    parts: Parts
+    whole: tuple[FileRun, ...] | None
+    part_is: str = "parts"
+    notices: tuple[Notice, ...] = ()
+
+
+def repetitions(
+    results: Sequence[tuple[int, Scalars]], subject: str, fix: str
+) -> tuple[FileRun, ...]:
+    """Results in the order of the text, with the line of each, as runs.
+
+    A run ends where a name comes again; all must have the same names.
+
+    Raises: InputError when they do not: these are no repetitions of one thing.
+    """
+    runs: list[tuple[int, Scalars]] = []
+    for line, scalars in results:
+        if not runs or any(name in runs[-1][1] for name in scalars):
+            runs.append((line, Scalars()))
+        runs[-1][1].add_all(scalars)
+    for line, scalars in runs[1:]:
+        if scalars.keys() != runs[0][1].keys():
+            odd = sorted(scalars.keys() ^ runs[0][1].keys())
+            has, lacks = (line, runs[0][0]) if odd[0] in scalars else (runs[0][0], line)
+            problem = f"holds results that are no repetitions: {odd[0]} is in that of line {has},"
+            raise bad(subject, f"{problem} not in that of line {lacks}", fix, at=f"line {line}")
+    return tuple(FileRun(str(number), one) for number, (_, one) in enumerate(runs, 1))

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/proc/vmstat: what counters gained in the run, and levels where it was sampled."""
+"""Counters of /proc: vmstat before and after, samples of it, and procps."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from wbscope.measure.bad import bad, shown
-from wbscope.measure.known_metrics import Told, counters, metric, sampled
-from wbscope.measure.metric import Scalars
-
-__all__ = ["Samples", "parse_vmstat", "vmstat_gains", "vmstat_levels"]
+from wbscope.measure.document import bad, decimal, scaled, shown
+from wbscope.measure.metric import (
+    Scalars,
+    Told,
+    counters,
+    known,
+    metric,
+    names_of,
+    sampled,
+    unit_of_text,
+)
 
 _FIX = "record it with: cat /proc/vmstat > vmstat.before (and vmstat.after at the end)"
 
@@ -103,3 +111,89 @@ def _named(
             pattern = next((key for key in told if fnmatchcase(name, key)), None)
             if pattern is not None:
                 yield name, told[pattern]
+
+
+_SAMPLES_FIX = "write `# ts=NS` before each copy of /proc/vmstat, as wbscope record does"
+_STAMP = re.compile(r"# ts=([0-9]{1,19})")
+
+
+def parse_samples(text: str, subject: str = "vmstat.samples") -> Samples:
+    """(ns of the trace clock, counters) of each sample.
+
+    A recorder that is killed cuts the last sample off: that one is left out.
+
+    Raises: InputError.
+    """
+    pieces: list[tuple[int, int, list[str]]] = []  # ns, number of the first line, lines
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := _STAMP.fullmatch(line):
+            pieces.append((int(match[1]), number + 1, []))
+        elif line.strip() and not pieces:
+            problem = f"found {shown(line)}, wanted # ts=NS"
+            raise bad(subject, problem, _SAMPLES_FIX, at=f"line {number}")
+        elif line.strip():
+            pieces[-1][2].append(f"{line}\n")
+    if not pieces:
+        raise bad(subject, "has no sample", _SAMPLES_FIX)
+    whole = len(pieces[0][2])
+    if len(pieces) > 1 and (len(pieces[-1][2]) < whole or not text.endswith("\n")):
+        pieces.pop()
+    return [(ts, parse_vmstat("".join(lines), subject, first)) for ts, first, lines in pieces]
+
+
+_PROCPS_FIX = "record it with: vmstat -n 1 > vmstat.txt (without -S, -d, -s)"
+_GROUPS = re.compile(r"(?:procs|-+procs-+) -+memory-+ .*")
+_PROCPS_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+# What the text has of a metric's unit.
+_UNITS = {"bytes": "KiB", "bytes/s": "KiB/s", "ratio": "%", "count": "", "1/s": ""}
+
+
+def parse_procps(text: str, subject: str = "vmstat.txt") -> Scalars:
+    """The metrics procps.*; the first line is over all the time since boot and is left out.
+
+    Raises: InputError.
+    """
+    columns, rows = _table(text, subject)
+    if len(rows) < 2:
+        raise bad(subject, "has no sample but the one since boot", _PROCPS_FIX)
+    scalars = Scalars()
+    for index, name in enumerate(columns):
+        entry = known("procps", name)
+        values = [row[index] for row in rows[1:]]
+        value = max(values) if name == "swpd" else math.fsum(values) / len(values)
+        scale = unit_of_text(_UNITS[entry.unit])[1]
+        scalars.add(metric("procps", name, entry, subject), scaled(value, scale))
+    return scalars
+
+
+def _table(text: str, subject: str) -> tuple[list[str], list[Sequence[float]]]:
+    """Names of the columns, and the numbers of each line; headings come again and again."""
+    columns: list[str] = []
+    has_stamp = False
+    rows: list[Sequence[float]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        at = f"line {number}"
+        words = line.split()
+        if not words or _GROUPS.fullmatch(line):
+            continue
+        if words[0] == "r":
+            # With -t, the last heading is the time zone.
+            names = [word for word in words if word in names_of("procps")]
+            has_stamp = len(words) == len(names) + 1
+            once = len(set(names)) == len(names)
+            if words[: len(names)] != names or len(words) > len(names) + 1 or not once:
+                raise bad(subject, f"found the columns {shown(line.strip())}", _PROCPS_FIX, at=at)
+            if columns and names != columns:
+                raise bad(subject, "has other columns than before", _PROCPS_FIX, at=at)
+            columns = names
+            continue
+        stamp = " ".join(words[-2:]) if has_stamp else ""
+        numbers = [decimal(word) for word in words[: len(columns)]]
+        whole = len(words) == len(columns) + (2 if has_stamp else 0) and None not in numbers
+        if not columns or not whole or (has_stamp and not _PROCPS_STAMP.fullmatch(stamp)):
+            wanted = f"wanted {len(columns)} numbers" if columns else "wanted the names of columns"
+            raise bad(subject, f"found {shown(line.strip())}, {wanted}", _PROCPS_FIX, at=at)
+        rows.append([value for value in numbers if value is not None])
+    if not columns:
+        raise bad(subject, "is empty", _PROCPS_FIX)
+    return columns, rows

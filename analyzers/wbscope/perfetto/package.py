@@ -9,21 +9,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.current import absolute
-from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.errors import Argument, Phrase, SetupError, UsageError
 from wbscope.base.outputs import check_parent, foreign_in, free_name, private_output, write_whole
+from wbscope.base.system import absolute
 from wbscope.base.version import __version__
 from wbscope.library.library import Library
 from wbscope.library.sqlfile import SqlFile
-from wbscope.perfetto.perfetto_sql import (
-    comment,
-    create,
-    has_schema,
-    indexes,
-)
-
-__all__ = ["PACKAGE", "module_of", "modules", "write_package"]
+from wbscope.perfetto.perfetto_engine import comment, create, has_schema, indexes
 
 PACKAGE = "wbscope"
 _ALL = f"{PACKAGE}.library"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine perfetto: views and rows are trace processor's, with the same answers as SQLite's.
+"""Trace processor as an engine of the library: opened, asked, and the SQL that it takes.
 
 Events come from trace processor. What its tables do not tell (page size, systems of events, where
 records were lost, the files beside the trace) comes from a small database of facts, which the
@@ -9,14 +9,15 @@ ingester makes without any event; it stands in for those adapters.
 from __future__ import annotations
 
 import sqlite3
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from wbscope.base.cache import scratch_folder
-from wbscope.base.errors import InternalError
-from wbscope.base.result import unique_names
+from wbscope.base.errors import Argument, InternalError, Phrase, UsageError
+from wbscope.base.result import Column, unique_names
 from wbscope.ingest.program import Observer
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.engine import PARAMS, Rows, Script
@@ -24,16 +25,80 @@ from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, quote_any, wide_enough
 from wbscope.library.sqlfile import SqlFile
-from wbscope.perfetto.ingest import died, ingest_facts, load
-from wbscope.perfetto.perfetto_sql import create, indexes
-from wbscope.perfetto.trace_processor import (
-    TraceProcessor,
-    TraceProcessorDied,
-    TraceProcessorError,
-)
-from wbscope.run.source import Source
+from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.perfetto.to_database import died, ingest_facts, load
+from wbscope.perfetto.trace_processor import TraceProcessor, TraceProcessorDied, TraceProcessorError
+from wbscope.source.plain_files import report_of
+from wbscope.source.source import Kind, Source
 
-__all__ = ["PerfettoEngine"]
+QUERY_PREFIX = "wbscope_"
+_WIDTH = 80
+_TYPES = {"INTEGER": "LONG", "REAL": "DOUBLE", "TEXT": "STRING", "BLOB": "BYTES"}
+# What PerfettoSQL cannot have in a list of columns, quoted or not. A raw event keeps the kernel's
+# words, so its view has no list then: the columns are in the comment above it.
+_KEYWORDS = {"group", "index", "limit", "order", "transaction"}
+
+
+def object_name(file: SqlFile) -> str:
+    """Views keep their names; a query or finding becomes a view of its own."""
+    prefix = {"query": QUERY_PREFIX, "finding": f"{QUERY_PREFIX}finding_"}.get(file.kind, "")
+    return f"{prefix}{file.name}"
+
+
+def perfetto_type(column: Column) -> str:
+    """The type in Perfetto's words; times are typed as such, so that its UI shows them."""
+    if column.type == "INTEGER":
+        if column.name == "ts" or column.name.endswith("_ts"):
+            return "TIMESTAMP"
+        if column.name == "dur":
+            return "DURATION"
+    return _TYPES[column.type]
+
+
+def create(file: SqlFile, *, select: str | None = None, replace: bool = False) -> str:
+    """The statement without its semicolon; `select` stands in for the file's own."""
+    words = "CREATE OR REPLACE PERFETTO" if replace else "CREATE PERFETTO"
+    kind = "TABLE" if file.materialize else "VIEW"
+    head = f"{words} {kind} {object_name(file)}{_columns(file)}"
+    return f"{head} AS\n{file.select if select is None else select}"
+
+
+def indexes(file: SqlFile, *, replace: bool = False) -> list[str]:
+    """What makes the indexes of a file's table: joins of large tables need them."""
+    if not file.materialize:
+        return []
+    words = "CREATE OR REPLACE PERFETTO" if replace else "CREATE PERFETTO"
+    return [
+        f"{words} INDEX {file.name}_{'_'.join(columns)} ON {file.name}({', '.join(columns)})"
+        for columns in file.indexes
+    ]
+
+
+def comment(text: str, indent: str = "") -> list[str]:
+    """Lines of comment."""
+    lead = f"{indent}-- "
+    # A break behind a hyphen would make two words of one.
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=lead, subsequent_indent=lead, break_on_hyphens=False
+    )
+
+
+def has_schema(file: SqlFile) -> bool:
+    """Whether the statement lists the columns."""
+    return not any(column.name in _KEYWORDS for column in file.columns)
+
+
+def _columns(file: SqlFile) -> str:
+    if not has_schema(file):
+        return ""
+    columns = file.columns
+    lines = []
+    for place, column in enumerate(columns):
+        lines += comment(column.description or column.name, "  ")
+        comma = "," if place < len(columns) - 1 else ""
+        lines.append(f"  {column.name} {perfetto_type(column)}{comma}")
+    return "(\n" + "\n".join(lines) + "\n)"
+
 
 # Facts that the trace processor has itself, in a better or the same form.
 _OF_TRACE_PROCESSOR = {"task", "buffer", "event_task"}
@@ -191,3 +256,25 @@ def _select_of(file: SqlFile, rows: Sequence[tuple[Any, ...]]) -> str:
     listed = ", ".join(column.name for column in file.columns)
     values = ",\n".join(f"({', '.join(map(quote_any, row))})" for row in rows)
     return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
+
+
+def open_engine(source: Source, observer: Observer | None = None) -> tuple[PerfettoEngine, Library]:
+    """The run's trace in an engine, and the library whose adapters fit.
+
+    Raises: UsageError when the run is no Perfetto trace.
+    """
+    if source.kind is not Kind.PERFETTO:
+        shown = str(source.path)
+        kinds = {Kind.DATABASE: "a run database", Kind.PACKED: "an archive, or packed"}
+        kind = kinds.get(source.kind, "no Perfetto trace")
+        raise UsageError(
+            "not-for-engine",
+            shown,
+            f"is {kind}; the engine perfetto reads Perfetto traces as they are, in gz or in zip",
+            fix=Phrase(
+                f"{report_of(source.path)}    # without ",
+                Argument("engine", "perfetto"),
+            ),
+        )
+    library = perfetto_library()
+    return PerfettoEngine(source, library, observer), library

@@ -15,8 +15,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from wbscope.ingest.formats import find_formats_dir
-from wbscope.library.adapters import table_columns
+from wbscope.base.result import Column
+from wbscope.ingest.program import find_formats_dir
 from wbscope.library.catalog import (
     Catalog,
     Event,
@@ -25,13 +25,12 @@ from wbscope.library.catalog import (
     op_of,
     raw_view,
     repeat_columns,
+    table_columns,
     told_before,
 )
 from wbscope.library.library import Library, load_library
-from wbscope.library.sqlfile import Column, SqlFile
-from wbscope.perfetto.references import Label, References, load_references
-
-__all__ = ["perfetto_library"]
+from wbscope.library.sqlfile import SqlFile
+from wbscope.perfetto.stream import Label, References, load_references
 
 _RECORDS = "raw_ftrace_event"
 _SYSTEMS = "event_system"

@@ -13,13 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from wbscope.perfetto.references import load_references
-from wbscope.perfetto.stream import FieldSpec, RecordStream
-from wbscope.perfetto.trace_facts import TraceFacts
+from wbscope.perfetto.facts import Machine, TraceFacts
+from wbscope.perfetto.stream import FieldSpec, RecordStream, load_references
 from wbscope.perfetto.trace_processor import Row, TraceProcessor
-from wbscope.perfetto.traced_machine import Machine
-
-__all__ = ["NoFtraceEvents", "Progress", "Reader"]
 
 Progress = Callable[[int], None]
 """Hears how many rows came since the last call."""

@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 
 from wbscope.base.units import axis_unit, prefix_step
-from wbscope.plot.axis import ticks
-from wbscope.plot.drawaxes import draw_panel
-from wbscope.plot.drawbars import names_left_out, names_of_panel
-from wbscope.plot.paneldata import Grid, PanelData
-from wbscope.plot.plaintext import plain_panel, shortened
-from wbscope.plot.svg import new_figure
+from wbscope.plot.dots import new_figure, ticks
+from wbscope.plot.draw import draw_panel, names_left_out, names_of_panel, plain_panel, shortened
+from wbscope.plot.panels import Grid, PanelData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "picture"]
 
 FORMATS = ("png", "svg", "pdf")
 

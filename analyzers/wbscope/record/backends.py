@@ -19,24 +19,9 @@ from pathlib import Path
 from typing import Protocol
 
 from wbscope.base.errors import SetupError
-from wbscope.record.pages import PageCopier
-from wbscope.record.recording_plan import Plan
-from wbscope.record.tracedat import Tail, write_trace
-from wbscope.record.tracefs import Instance
-
-__all__ = [
-    "ELSEWHERE",
-    "HEAD",
-    "TRACE",
-    "TRACE_CMD_FAILED",
-    "Backend",
-    "assemble",
-    "backend_of",
-    "cpu_stats",
-    "end_trace_cmd",
-    "left_text",
-    "trace_cmd_pids",
-]
+from wbscope.record.choose import Instance
+from wbscope.record.pages import PageCopier, Tail, write_trace
+from wbscope.record.register import Plan
 
 TRACE = "trace.dat"
 HEAD = ".head"

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError
-from wbscope.base.heldfolder import HeldFolder, remove_own
+from wbscope.base.held_folder import HeldFolder, remove_own
+from wbscope.base.system import absolute
 from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd, left_text
+from wbscope.record.choose import INSTANCE_PREFIX, Instance, is_orphan, mounted_tracefs, pauses_name
 from wbscope.record.folders import (
     META,
     PLAN,
@@ -32,40 +33,14 @@ from wbscope.record.folders import (
     publish,
     published,
 )
-from wbscope.record.machine_facts import machine_facts, save_after, uname_text
-from wbscope.record.names import add_names, ended_task_names, read_names, task_names
-from wbscope.record.own_pauses import remove_pauses
-from wbscope.record.pages import PageCopier
-from wbscope.record.past_cache import cut_zeros, save
+from wbscope.record.machine import machine_facts, save_after, uname_text
+from wbscope.record.pages import PageCopier, Tail
 from wbscope.record.probes import missed_facts, orphan_probes, remove_probes, standard_name
-from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
-from wbscope.record.series import CLOCK_IDS
+from wbscope.record.register import Entry, Plan, cut_zeros, dead_entries, registered, save
+from wbscope.record.series import CLOCK_IDS, remove_pauses
 from wbscope.record.settings import PROC_SYS, restore, still_ours
-from wbscope.record.task_io import FILE as TASK_IO
-from wbscope.record.task_io import add_living
-from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import (
-    INSTANCE_PREFIX,
-    Instance,
-    is_orphan,
-    mounted_tracefs,
-    pauses_name,
-)
-
-__all__ = [
-    "META_SCHEMA",
-    "Recovered",
-    "left_behind",
-    "lost_count",
-    "lost_of",
-    "recover",
-    "recover_all",
-    "recover_folder",
-    "save_meta",
-    "save_started",
-    "tail_of",
-    "write_meta",
-]
+from wbscope.record.tasks import FILE as TASK_IO
+from wbscope.record.tasks import add_living, add_names, ended_task_names, read_names, task_names
 
 _STARTED = ".started"
 META_SCHEMA = "wbscope.record/1"

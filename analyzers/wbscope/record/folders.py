@@ -15,32 +15,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.current import absolute
-from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.heldfolder import HeldFolder, remove_own
-from wbscope.base.outputs import check_parent, foreign_in, free_name, remove_ours, short_name
-from wbscope.base.runinputs import RECORDED_NAMES
-from wbscope.base.sudo_caller import belongs_to_us, give_to_caller
+from wbscope.base.errors import Argument, Phrase, SetupError, UsageError
+from wbscope.base.held_folder import RECORDED_NAMES, HeldFolder, remove_own
+from wbscope.base.outputs import (
+    belongs_to_us,
+    check_parent,
+    foreign_in,
+    free_name,
+    give_to_caller,
+    remove_ours,
+    short_name,
+)
+from wbscope.base.system import absolute
 from wbscope.record.backends import ELSEWHERE, HEAD, TRACE
-from wbscope.record.fio_output import FIO_JSON, fio_results
-from wbscope.record.recording_plan import Plan, registered
-from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
-
-__all__ = [
-    "META",
-    "PLAN",
-    "holds_recording",
-    "is_replaceable",
-    "make_private",
-    "private_folder",
-    "publish",
-    "published",
-    "remove_leftovers",
-    "remove_unused",
-    "take_name",
-    "target_of",
-]
+from wbscope.record.choose import INSTANCE_PREFIX, is_orphan
+from wbscope.record.register import Plan, registered
+from wbscope.record.workload import FIO_JSON, fio_results
 
 META = "meta.json"
 PLAN = ".plan"

@@ -14,21 +14,26 @@ import signal
 import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import InputError, SetupError
-from wbscope.library.profiles import NOT_ASKED_FOR, Profile
+from wbscope.base.errors import Argument, InputError, Phrase, SetupError, UsageError
+from wbscope.base.held_folder import HeldFolder
+from wbscope.base.outputs import short_name
+from wbscope.base.version import __version__
+from wbscope.library.catalog import NOT_ASKED_FOR, Profile
+from wbscope.library.library import Library
+from wbscope.record import choose
 from wbscope.record.backends import ELSEWHERE
-from wbscope.record.finish import lost_of
+from wbscope.record.choose import Instance
+from wbscope.record.finish import META_SCHEMA, lost_count, lost_of, save_meta
+from wbscope.record.folders import make_private, take_name, target_of
+from wbscope.record.pages import Machine, Tail, head_of, write_trace
 from wbscope.record.probes import Probes, standard_name
-from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
-from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
-from wbscope.record.tracefs import Instance
-
-__all__ = ["extract_files", "remote_script", "run_remote", "unpack"]
+from wbscope.record.recorder import CUSTOM, Recording, Request
+from wbscope.record.register import COMPLETE, NOT_WHOLE
+from wbscope.record.settings import split_settings
 
 _SCRIPT = Path(__file__).with_name("remote.sh")
 _MOST_BYTES = 1 << 36
@@ -248,8 +253,7 @@ def extract_files(archive: IO[bytes], folder: Path) -> None:
     Raises: InputError.
     """
     # A machine that only records may have no library for zstd.
-    from wbscope.run.archives import Budget, unpack_tar
-    from wbscope.run.unpacking import DAMAGES
+    from wbscope.source.archives import DAMAGES, Budget, unpack_tar
 
     budget = Budget("the archive", _MOST_BYTES, fix="record again: the script writes no such")
     try:
@@ -270,3 +274,88 @@ def _path_pattern(event: str) -> str:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+_NS_PER_S = 10**9
+_KEPT = ("command_duration_ns", "command_exit_code", "command_signal", "sync_duration_ns")
+
+
+def script_of(request: Request, library: Library, watched: bool = False) -> str:
+    """Raises: UsageError for what the script cannot do."""
+    if not request.command and request.duration_ns is None:
+        raise UsageError(
+            "no-command",
+            Phrase(Argument("remote")),
+            "needs a command or a time",
+            fix=Phrase(Argument("duration", "30s")),
+        )
+    profile = None
+    if request.profile != CUSTOM:
+        profile = choose.choose_profile(request.profile, library.profiles)
+    seconds = None if request.duration_ns is None else request.duration_ns / _NS_PER_S
+    return remote_script(
+        profile,
+        request.events,
+        request.command,
+        seconds,
+        request.buffer_kib,
+        request.sync,
+        watched,
+        profile is not None and request.probe == "auto",
+        split_settings(request.sysctls),
+    )
+
+
+def record_remote(
+    host: str, request: Request, library: Library, say: Callable[[str], None]
+) -> Recording:
+    """Record there, write the run here."""
+    script = script_of(request, library, watched=True)
+    target = target_of(request.output, request.force)
+    with tempfile.TemporaryFile(dir=target.parent) as archive:
+        say(f"recording on {host}")
+        run_remote(host, script, archive)
+        archive.seek(0)
+        return _written(archive, target, request.force)
+
+
+def unpack_file(path: Path, request: Request) -> Recording:
+    """What the printed script wrote."""
+    target = target_of(request.output, request.force)
+    try:
+        archive = path.open("rb")
+    except OSError as error:
+        raise InputError(
+            "cannot-read", str(path), f"cannot be read: {error.strerror}", fix="name the tar file"
+        ) from error
+    with archive:
+        try:
+            return _written(archive, target, request.force)
+        except InputError as error:
+            raise error.with_path("the archive", str(path)) from error
+
+
+def _written(archive: IO[bytes], target: Path, replace: bool) -> Recording:
+    """Raises: InputError for what is no recording, SetupError when it cannot be written."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix=f".{short_name(target.name)}.", dir=target.parent))
+        with HeldFolder(path) as held:
+            try:
+                held.check_new()
+                facts = unpack(archive, held.inside)
+                head = {"schema": META_SCHEMA, "wbscope_version": __version__}
+                save_meta(held.inside, head | facts)
+                make_private(held.inside, facts["events"])
+                held.check_in_place()
+                run = take_name(path, target, replace)
+            except BaseException:
+                if held.is_in_place():  # else it is the run
+                    held.remove()
+                raise
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(target), f"cannot be written: {error.strerror or error}",
+            fix=Phrase("make room on its disk, or ", Argument("output"), " on another one"),
+        ) from error  # fmt: skip
+    kept = {key: facts[key] for key in _KEPT if key in facts}
+    return Recording(run, kept, ended=facts["ended"], lost_count=lost_count(facts))

@@ -21,8 +21,6 @@ from pathlib import Path
 
 from wbscope.base.errors import SetupError
 
-__all__ = ["ExitListener", "ExitedThread", "parse_message"]
-
 _POSSIBLE = Path("/sys/devices/system/cpu/possible")
 _NETLINK_GENERIC = 16
 _SO_RCVBUFFORCE = 33

@@ -4,22 +4,86 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 from wbscope.base.errors import UsageError
-from wbscope.record.interrupts import Interrupts
+from wbscope.base.watch import hold
+from wbscope.record.register import save
 
-__all__ = ["Process", "Workload", "descendants", "end_descendants", "processes_below"]
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# timeout(1) and a shell that ends tell a process, and then its group: that is one.
+_SAME_SECONDS = 0.3
+
+
+class Interrupts:
+    """In force inside `with`.  What cannot be begun again is done while they are held.
+
+    count  how often the user has asked for the end
+    """
+
+    def __init__(self, same_seconds: float = _SAME_SECONDS) -> None:
+        self.count = 0
+        self._same_seconds = same_seconds
+        self._last = float("-inf")
+        self._is_held = False
+        self._was_raised = False
+        self._before: dict[signal.Signals, Any] = {}
+        self._unforced = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._unforced.enter_context(hold())
+        for number in _ENDING:
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup, a job of a script
+                self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._unforced.close()
+
+    def hold(self) -> None:
+        """To the end."""
+        self._is_held = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One that comes meanwhile is raised afterwards."""
+        before, self._is_held = self._is_held, True
+        try:
+            yield
+        finally:
+            self._is_held = before
+        self._raise_first()
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > self._same_seconds:
+            self.count += 1
+        self._last = now
+        self._raise_first()
+
+    def _raise_first(self) -> None:
+        if self.count and not self._is_held and not self._was_raised:
+            self._was_raised = True
+            raise KeyboardInterrupt
+
 
 # A pid and when it started: the pid alone may be of another one later.
 Process = tuple[int, int]
@@ -175,3 +239,138 @@ def _usage(used: resource.struct_rusage) -> dict[str, Any]:
         "command_major_faults_count": used.ru_majflt,
         "command_minor_faults_count": used.ru_minflt,
     }
+
+
+FIO_JSON = "fio.json"
+# Where fio writes what it would print: the text, and the JSON after it.
+_PRINTED = "fio.out"
+_FORMAT, _OUTPUT = "output-format", "output"
+_JSON = ("json", "json+")
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class FioResults:
+    """What to run instead, and where its results are then.
+
+    printed  the file is ours and has what fio would have printed
+    shown    the user wants the JSON in it, too
+    problem  why there can be no JSON
+    """
+
+    command: tuple[str, ...]
+    output: Path | None = None
+    printed: bool = False
+    shown: bool = False
+    problem: str | None = None
+    before: tuple[int, int] | None = None
+
+    def save(self, run: Path, show: Callable[[str], None]) -> str | None:
+        """fio.json of the run, whole or not at all; returns why there is none.
+
+        `show` is called with what fio would have printed.
+        """
+        output = run / _PRINTED if self.printed else self.output
+        if self.problem is not None or output is None:
+            return self.problem
+        if not self.printed and _state(output) == self.before:
+            return f"fio did not write {output}, so the run has no {FIO_JSON}"
+        try:
+            text = self._text(output)
+            if text is None:
+                return f"what fio wrote is larger than {_MOST_BYTES >> 20} MiB: no {FIO_JSON}"
+        except OSError as error:
+            return f"what fio wrote cannot be read ({error.strerror}): no {FIO_JSON}"
+        part = json_part(text)
+        if self.printed:
+            show(text if part is None or self.shown else text.replace(part, "", 1))
+            with contextlib.suppress(OSError):
+                output.unlink()
+        if part is None:
+            return f"fio wrote no whole JSON, so the run has no {FIO_JSON}"
+        try:
+            save(run / FIO_JSON, part)
+        except OSError as error:
+            return f"{FIO_JSON} cannot be written: {error.strerror}"
+        return None
+
+    def _text(self, output: Path) -> str | None:
+        """None when it is too long. The run is the user's by now: in it no link is followed."""
+        flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_NOFOLLOW if self.printed else 0)
+        with open(os.open(output, flags), encoding="utf-8", errors="replace") as file:
+            if os.fstat(file.fileno()).st_size > _MOST_BYTES:
+                return None
+            return file.read()
+
+
+def fio_results(command: Sequence[str], folder: Path, cwd: Path) -> FioResults | None:
+    """None for what is not fio."""
+    if not command or Path(command[0]).name != "fio":
+        return None
+    words = tuple(command)
+    formats, output = _options(words[1:])
+    wants_json = any(name.strip() in _JSON for name in formats)
+    if output is None and (wants_json or not formats):
+        if shutil.which(words[0]) is None:
+            return None
+        added = [f"--{_OUTPUT}={folder / _PRINTED}"]
+        if not formats:
+            added.append(f"--{_FORMAT}=normal,json")
+        return FioResults((words[0], *added, *words[1:]), printed=True, shown=wants_json)
+    if not wants_json:
+        told = ",".join(formats) or "its text"
+        where = "stdout" if output is None else output
+        return FioResults(
+            words,
+            problem=f"fio was asked for {told} on {where}: the run has no {FIO_JSON};"
+            f" add --{_FORMAT}={','.join(formats) or 'normal'},json",
+        )
+    path = (cwd / str(output)).absolute()
+    return FioResults(words, path, before=_state(path))
+
+
+def _options(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """--output-format and --output, as --NAME=VALUE and as --NAME VALUE; the last ones count."""
+    formats: list[str] = []
+    output = None
+    left = list(words)
+    while left:
+        name, equals, value = left.pop(0).partition("=")
+        if not name.startswith("-"):
+            continue
+        name = name.lstrip("-")
+        # Like getopt_long(3), fio takes the beginning of a name.
+        is_format = len(name) > len(_OUTPUT) and _FORMAT.startswith(name)
+        if name != _OUTPUT and not is_format:
+            continue
+        if not equals:
+            value = left.pop(0) if left else ""
+        if is_format:
+            formats = value.split(",")
+        else:
+            output = value
+    return formats, output
+
+
+def json_part(text: str) -> str | None:
+    """The last JSON object that begins on a line of its own; fio prints notes around it."""
+    decoder = json.JSONDecoder()
+    found, past = None, 0
+    for start in re.finditer(r"^\{", text, re.MULTILINE):
+        if start.start() < past:
+            continue
+        try:
+            _, past = decoder.raw_decode(text, start.start())
+        except ValueError:
+            continue
+        found = text[start.start() : past]
+    return found
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Size and time of a file: another one when it was written."""
+    try:
+        told = path.stat()
+    except OSError:
+        return None
+    return told.st_size, told.st_mtime_ns

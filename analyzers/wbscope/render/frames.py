@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from wbscope.base.errors import InputError, InternalError, SetupError
-from wbscope.base.filenames import as_utf8
 from wbscope.base.result import Column, Result, converter, typed_columns
+from wbscope.base.system import as_utf8
 from wbscope.base.version import __version__
-from wbscope.render.jsondoc import notices
+from wbscope.render.json import notices
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-
-__all__ = ["arrow_table", "pandas_frame", "polars_frame", "write_parquet"]
 
 
 # Of 64 bits. In SQL a product that is larger becomes a number with a point.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from wbscope.render.schemaparts import CHANGE, TABLE, Shape
 
-__all__ = ["DOCUMENTS", "Document"]
-
 
 @dataclass(frozen=True)
 class Document:

@@ -17,8 +17,6 @@ from wbscope.base.errors import UsageError
 from wbscope.render.schemadocs import DOCUMENTS, Document
 from wbscope.render.schemaparts import PARTS, Shape
 
-__all__ = ["documents_of", "schema_of"]
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {"int": "integer", "num": "number", "str": "string", "bool": "boolean", "null": "null"}
 

@@ -11,8 +11,6 @@ from wbscope.base.result import Result
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
-__all__ = ["AGREES", "DIFFERS", "NOT_RECORDED", "Agreement", "agreement_of"]
-
 AGREES, DIFFERS, NOT_RECORDED = "agrees", "differs", "not recorded"
 
 _QUERY = "check"

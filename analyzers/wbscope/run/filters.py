@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a question is restricted to: read once, and placed on the clock of each run."""
+"""What a question is restricted to, and whether a trace agrees with what is beside it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import Argument, Phrase, UsageError
 from wbscope.base.span import WHOLE, Span, parse_span
 from wbscope.base.units import parse_duration, parse_number
-
-__all__ = ["Filters", "check_text", "parse_filters"]
 
 
 @dataclass(frozen=True)

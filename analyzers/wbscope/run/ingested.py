@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.cache import (
     CACHE_FIX,
     CACHE_IS_FULL,
@@ -21,36 +20,31 @@ from wbscope.base.cache import (
     trim_cache,
     used,
 )
-from wbscope.base.children import file_word
-from wbscope.base.errors import InputError, QueryError, SetupError, UsageError, WbscopeError
+from wbscope.base.errors import (
+    Argument,
+    InputError,
+    Phrase,
+    QueryError,
+    SetupError,
+    UsageError,
+    WbscopeError,
+)
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
+from wbscope.base.system import file_word
 from wbscope.base.version import __version__
+from wbscope.ingest.ingest import Choice, check_glob, check_selection, saying, trace_to_database
 from wbscope.ingest.program import Observer, find_ingester
-from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
-from wbscope.ingest.to_database import trace_to_database
-from wbscope.library.database import SCHEMA_VERSION, check_database, check_times
+from wbscope.library.database import SCHEMA_VERSION, check_database, check_times, of_losses
 from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
-from wbscope.library.losses import of_losses
 from wbscope.library.params import Params
-from wbscope.library.saved import save_views
+from wbscope.library.saved_views import save_views
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.labels import names_of
-from wbscope.run.offered import report_of, run_word
-from wbscope.run.source import DATABASE_NAME, Kind, Source
-
-__all__ = [
-    "Ingested",
-    "add_views",
-    "damage_told",
-    "database_of",
-    "default_output",
-    "engine_of",
-    "ingest",
-    "kept_database",
-]
+from wbscope.source.plain_files import report_of, run_word
+from wbscope.source.source import DATABASE_NAME, Kind, Source
 
 
 @dataclass(frozen=True)
@@ -230,7 +224,7 @@ def ingest(
                     ),
                 )
             # Only here: a trace.dat is read without the package perfetto.
-            from wbscope.perfetto.ingest import ingest_perfetto
+            from wbscope.perfetto.to_database import ingest_perfetto
 
             done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people call the backing devices and cgroups of a run, for filters and tables."""
+"""Names of devices, cgroups and runs, and answers of several runs in one."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
-from wbscope.library.contents import cgroup_paths, mounted_devices
+from wbscope.base.errors import Argument, Phrase, UsageError
+from wbscope.base.result import Column, Result
+from wbscope.base.system import absolute
 from wbscope.library.engine import Engine
-
-__all__ = ["Names", "has_named", "names_of"]
+from wbscope.library.own_sql import cgroup_paths, mounted_devices
 
 # Columns whose values may have names; so may those whose names end in one: holder_bdi.
 _NAMED = ("bdi", "device", "cgroup_ino")
@@ -131,3 +132,62 @@ def _some(texts: list[str]) -> str:
         return "no names: its folder has none of the files bdis, mounts, cgroups"
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
+
+
+_RUN = Column("run", "TEXT", "run that the row is of: the shortest name that tells it apart")
+
+
+def short_names(runs: Sequence[str]) -> list[str]:
+    """As many last parts of each path as no other one ends in."""
+    parts = [Path(os.path.normpath(absolute(Path(run)))).parts for run in runs]
+    names = []
+    for run, mine in zip(runs, parts, strict=True):
+        others = [theirs for theirs in parts if theirs is not mine]
+        size = next(
+            (n for n in range(1, len(mine) + 1) if all(o[-n:] != mine[-n:] for o in others)), None
+        )
+        if size is None:
+            raise UsageError(
+                "same-run",
+                run,
+                "is given twice, wanted each run once",
+                fix="leave it out once",
+            )
+        names.append(os.path.join(*mine[-size:]))
+    return names
+
+
+def joined(answers: Sequence[tuple[str, Result]]) -> Result:
+    """One result with the column `run` first; warnings say which run they are of."""
+    first = answers[0][1]
+    return Result(
+        name=first.name,
+        columns=(_RUN.name, *first.columns),
+        units=first.units,
+        rows=[(run, *row) for run, result in answers for row in result.rows],
+        warnings=tuple(
+            replace(notice, run=run) for run, result in answers for notice in result.warnings
+        ),
+        fields=(_RUN, *first.fields),
+        start_ns=0 if all(result.start_ns == 0 for _, result in answers) else None,
+        labels=_common([result for _, result in answers]),
+        keys=(_RUN.name, *first.keys),
+        first=first.first,
+    )
+
+
+def _common(results: Sequence[Result]) -> dict[str, dict[str | int, str]]:
+    """Names that mean the same in all runs with such a value; others stay as they are."""
+    common: dict[str, dict[str | int, str]] = {}
+    for end in {end for result in results for end in result.labels}:
+        values = [(result, _values(result, end)) for result in results]
+        for value in set().union(*(held for _, held in values)):
+            names = {r.labels.get(end, {}).get(value) for r, held in values if value in held}
+            if len(names) == 1 and (name := names.pop()) is not None:
+                common.setdefault(end, {})[value] = name
+    return common
+
+
+def _values(result: Result, end: str) -> set[str | int]:
+    places = [i for i, name in enumerate(result.columns) if f"_{name}".endswith(f"_{end}")]
+    return {row[place] for row in result.rows for place in places if row[place] is not None}

@@ -3,43 +3,92 @@
 
 from __future__ import annotations
 
+import difflib
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import get_ident
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import InputError, UsageError
+from wbscope.base.errors import Argument, InputError, Phrase, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.span import WHOLE, Span, parse_span
 from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
-from wbscope.library.contents import (
-    columns_of,
-    file_texts,
-    last_record,
-    tables_of,
-    throttling_bdis,
-)
 from wbscope.library.database import Recorded
 from wbscope.library.engine import FINDINGS, Engine, Script
 from wbscope.library.finding import Finding
 from wbscope.library.library import ENGINES, Library, load_library
-from wbscope.library.own_sql import reads, run_select
+from wbscope.library.own_sql import (
+    columns_of,
+    file_texts,
+    last_record,
+    reads,
+    run_select,
+    tables_of,
+    throttling_bdis,
+)
 from wbscope.library.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
 from wbscope.library.session import Session
 from wbscope.library.sqlfile import SqlFile
 from wbscope.library.sqlite import SqliteEngine
-from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, check_text, parse_filters
 from wbscope.run.ingested import damage_told, engine_of
 from wbscope.run.labels import Names, has_named, names_of
-from wbscope.run.offered import run_word
-from wbscope.run.source import Source, find_source
+from wbscope.source.plain_files import run_word
+from wbscope.source.source import Source, find_source
 
-__all__ = ["Run", "open_run", "reporter"]
+_SHOWN = 5
+
+# Filter of wb_params: its argument, the columns that it is compared with, and how.
+_Fits = Callable[[Any, Any], bool]
+_CHOICES: dict[str, tuple[str, tuple[str, ...], _Fits]] = {
+    "bdi": ("bdi", ("bdi", "device"), lambda found, wanted: found == wanted),
+    "tid": ("tid", ("tid",), lambda found, wanted: found == wanted),
+    "comm_glob": ("task", ("comm",), lambda found, wanted: _glob(found, wanted)),
+    "cgroup_ino": ("cgroup", ("cgroup_ino",), lambda found, wanted: found == wanted),
+}
+
+
+def unfiltered(params: Params) -> Params:
+    """Without the filters that choose among devices, tasks and cgroups."""
+    return replace(params, bdi=None, tid=None, comm_glob=None, cgroup_ino=None)
+
+
+def why_empty(params: Params, whole: Result) -> tuple[Notice, ...]:
+    """A warning for each filter that fits no row of the answer without filters."""
+    notices = []
+    for name, wanted in params.given().items():
+        if name not in _CHOICES:
+            continue
+        argument, columns, fits = _CHOICES[name]
+        index = next((i for i, column in enumerate(whole.columns) if column in columns), None)
+        if index is None:
+            continue
+        found = {row[index] for row in whole.rows} - {None}
+        if found and not any(fits(value, wanted) for value in found):
+            some = _nearest(str(wanted), {str(value) for value in found})
+            message = Phrase(Argument(argument, wanted), f" fits no row; there are {some}")
+            notices.append(Notice(f"no-such-{argument}", message))
+    return tuple(notices)
+
+
+def _glob(found: Any, wanted: Any) -> bool:
+    """As the queries compare: SQLite's GLOB, where [^a] is what fnmatch calls [!a]."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        row = connection.execute("SELECT ? GLOB ?", (found, wanted)).fetchone()
+    return bool(row[0])
+
+
+def _nearest(wanted: str, found: set[str]) -> str:
+    close = difflib.get_close_matches(wanted.strip("*"), sorted(found), n=_SHOWN, cutoff=0.5)
+    shown = close or sorted(found)[:_SHOWN]
+    more = len(found) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
 
 # What writes a report: by the layers above, which this one must not import.
 _REPORTERS: dict[str, Callable[..., str]] = {}
@@ -395,7 +444,7 @@ def open_run(
     """
     source = path if isinstance(path, Source) else find_source(str(path))
     if engine == "perfetto":
-        from wbscope.perfetto.open import open_engine
+        from wbscope.perfetto.perfetto_engine import open_engine
 
         return Run(source, *open_engine(source, observer))
     library = library or load_library()

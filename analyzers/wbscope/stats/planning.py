@@ -15,21 +15,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wbscope.stats.blocked import Block, blocked_rank
-from wbscope.stats.ranktest import smallest_p
-from wbscope.stats.shift import critical_rank, differences
-
-__all__ = [
-    "POWER",
-    "blocks_to_confirm",
-    "detectable",
-    "detectable_within",
-    "fewest_blocks",
-    "fewest_runs",
-    "pooled_sd",
-    "runs_to_confirm",
-    "within_sd",
-]
+from wbscope.stats.estimates import critical_rank, differences
+from wbscope.stats.repeated import Block, blocked_rank
+from wbscope.stats.tests import smallest_p
 
 # Runs of both sides in each block.
 Sizes = tuple[tuple[int, int], ...]

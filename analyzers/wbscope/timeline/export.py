@@ -1,35 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's timeline views as a Perfetto trace."""
+"""Timeline views of one run, or of two, as a Perfetto trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from wbscope.base.children import file_word
 from wbscope.base.errors import EvidenceError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
+from wbscope.base.system import file_word
+from wbscope.base.units import TRACK_UNITS
+from wbscope.ingest.ingest import check_glob, matches, no_such_event
 from wbscope.ingest.program import run_ingester
-from wbscope.ingest.selection import check_glob, matches, no_such_event
 from wbscope.library.engine import FINDINGS
-from wbscope.library.evidence import require_events
-from wbscope.library.finding import Finding
+from wbscope.library.finding import Finding, require_events
+from wbscope.library.library import Library
+from wbscope.library.params import quote
 from wbscope.run.run import Run
-from wbscope.run.source import Kind, Source
-from wbscope.timeline.plan import (
-    ORDER,
-    part_name,
-    part_statements,
-    plan_statements,
-    view_statements,
-)
+from wbscope.source.source import Kind, Source
 
-__all__ = ["Beside", "Timeline", "write_timeline"]
+ROOT = "Writeback"
+# The view that says which groups come first in this run.
+ORDER = "wb_timeline_order"
+_MOST_FIRST = 100  # groups that ORDER may name
+_ABOUT = (
+    "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
+    " that the kernel held against them, the flusher, the disks and reclaim. Waits are on the"
+    " threads too, as tracks named Writeback stalls."
+)
+_PLAN_THREADS = """
+CREATE TEMP TABLE timeline_thread AS
+SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thread AS t
+"""
+
+
+def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
+    """The SQL that makes the tables timeline_*: see ingest/src/timeline_plan.h."""
+    yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)"
+    yield _PLAN_THREADS.strip()
+    yield from _groups(library)
+    yield "CREATE TEMP TABLE timeline_unit(unit TEXT PRIMARY KEY, shown, factor)"
+    for unit, shown in TRACK_UNITS.items():
+        values = f"{quote(unit)}, {quote(shown.name)}, {1 / shown.size!r}"
+        yield f"INSERT INTO timeline_unit VALUES ({values})"
+    yield from view_statements(library, views)
+
+
+def view_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
+    """Of these tables, those that say how the rows of views are read and drawn."""
+    yield (
+        "CREATE TEMP TABLE IF NOT EXISTS timeline_view"
+        "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
+    )
+    yield "CREATE TEMP TABLE IF NOT EXISTS timeline_track(view, pattern, axis, description)"
+    places = {file.name: place for place, file in enumerate(library.timelines())}
+    for name in views:
+        drawing = library.files[name].drawing
+        flags = f"{int(drawing.is_flat)}, {int(drawing.is_sorted)}"
+        yield (
+            f"INSERT INTO timeline_view VALUES ({quote(name)}, {places[name]},"
+            f" {quote(f'{ROOT}/{drawing.group}')}, {quote(drawing.level)}, {flags})"
+        )
+        for track in drawing.tracks:
+            values = ", ".join(
+                quote(v) for v in (name, track.pattern, track.axis, track.description)
+            )
+            yield f"INSERT INTO timeline_track VALUES ({values})"
+
+
+def part_name(view: str) -> str:
+    """What `part_statements()` calls what it cuts out of a timeline."""
+    return f"part_{view}"
+
+
+def part_statements(
+    library: Library,
+    views: Iterable[str],
+    told: Iterable[str],
+    t0_ns: int | None,
+    t1_ns: int | None,
+) -> Iterator[str]:
+    """The SQL that cuts timelines, behind that of `plan_statements()`; `told` are the views there.
+
+    What reaches into the part of the time is whole in it, so that slices are as long as they are;
+    but those that are spanning are about that part, and cut.
+    """
+    kept = []
+    if t0_ns is not None:
+        kept.append(f"(t.ts >= {quote(t0_ns)} OR t.ts + t.dur > {quote(t0_ns)})")
+    if t1_ns is not None:
+        kept.append(f"t.ts < {quote(t1_ns)}")
+    where = " AND ".join(kept) or "1"
+    start = "ts" if t0_ns is None else f"max(ts, {quote(t0_ns)})"
+    end = "ts + dur" if t1_ns is None else f"min(ts + dur, {quote(t1_ns)})"
+    for view in views:
+        part = part_name(view)
+        if library.files[view].drawing.is_spanning:
+            yield f"CREATE TEMP TABLE {part} AS SELECT * FROM {view} AS t WHERE {where}"
+            yield f"UPDATE {part} SET ts = {start}, dur = {end} - {start}"
+        else:
+            yield f"CREATE TEMP VIEW {part} AS SELECT * FROM {view} AS t WHERE {where}"
+    for view in told:
+        part = part_name(view)
+        # Cut, they may come in another order.
+        yield (
+            f"UPDATE timeline_view SET name = {quote(part)}, is_sorted = 0"
+            f" WHERE name = {quote(view)}"
+        )
+        yield f"UPDATE timeline_track SET view = {quote(part)} WHERE view = {quote(view)}"
+
+
+def _groups(library: Library) -> Iterator[str]:
+    """Groups are in the order of the first of their timelines; the first that tells of it does."""
+    about: dict[str, str] = {}
+    for file in library.timelines():
+        drawing = file.drawing
+        if drawing.group:
+            about[drawing.group] = about.get(drawing.group) or drawing.about
+    yield f"INSERT INTO timeline_group VALUES ({quote(ROOT)}, 0, {quote(_ABOUT)}, 0)"
+    for rank, (group, text) in enumerate(about.items()):
+        path = quote(f"{ROOT}/{group}")
+        yield f"INSERT INTO timeline_group VALUES ({path}, {_MOST_FIRST + rank}, {quote(text)}, 0)"
+    path = f"{quote(ROOT + '/')} || o.group_name"
+    yield (
+        f"UPDATE timeline_group AS g SET rank = o.place, is_top = o.is_top FROM {ORDER} AS o"
+        f" WHERE g.path = {path}"
+    )
+
 
 _THREADS = "wb_thread"
 # Events with more records than this ride along only when asked for: they would be most of the file.
@@ -253,3 +356,64 @@ def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:
     # What draws on a group has to make it, before any track in it.
     views.sort(key=lambda name: not run.library.files[name].drawing.is_parent)
     return views, skipped
+
+
+LETTERS = ("A", "B")
+"""What the names of the groups of two runs begin with, those below them too: A Stalls."""
+
+
+def group_names(first: Run, second: Run) -> tuple[str, str]:
+    """What the groups of two runs are called: A: NAME and B: NAME."""
+    names = [_name(run) for run in (first, second)]
+    if names[0] == names[1]:
+        names = [first.name, second.name]
+    one, other = (f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=True))
+    return one, other
+
+
+def write_two_timelines(
+    first: Run, second: Run, output: Path, *, force: bool = False, span: Span = WHOLE
+) -> Timeline:
+    """Write the views of both runs, or the part `span` of each, without their recorded events.
+
+    Times are those of the first run: the second one, or its part, begins when that begins.
+    Raises: as write_timeline() does.
+    """
+    runs = (first, second)
+    check_output(
+        output,
+        force,
+        [path for run in runs for path in (Path(run.name), run.database)],
+        "two.pftrace",
+    )
+    titles = group_names(first, second)
+    begin_ns = _begin(first, span)
+    done: list[Timeline] = []
+    with private_output(output, force=force) as private:
+        parts = [private.with_name(f"{letter}.pftrace") for letter in LETTERS]
+        for place, (run, title, part) in enumerate(zip(runs, titles, parts, strict=True), 2):
+            beside = Beside(title, LETTERS[place - 2], place, begin_ns)
+            done.append(write_timeline(run, part, span=span, beside=beside))
+        with private.open("wb") as whole:
+            for part in parts:
+                with part.open("rb") as one:
+                    shutil.copyfileobj(one, whole)
+    return Timeline(
+        output=output,
+        views=tuple(dict.fromkeys(view for one in done for view in one.views)),
+        skipped=tuple(error for one in done for error in one.skipped),
+        warnings=tuple(
+            replace(notice, run=title)
+            for one, title in zip(done, titles, strict=True)
+            for notice in one.warnings
+        ),
+    )
+
+
+def _name(run: Run) -> str:
+    return run.source.name
+
+
+def _begin(run: Run, span: Span) -> int:
+    start, _ = run.on_clock(span)
+    return run.bounds()[0] if start is None else start

@@ -23,15 +23,10 @@ from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.run.run import Run, open_run
-from wbscope.run.source import Kind, find_source
-from wbscope.timeline.export import write_timeline
-from wbscope.timeline.two_runs import group_names, write_two_timelines
-from wbscope.viewer.commands import Command, any_of
-from wbscope.viewer.look import Look
-from wbscope.viewer.starttabs import file_summary
-from wbscope.viewer.startup import startup_commands, startup_commands_of_two
-
-__all__ = ["View", "view_of", "view_of_two"]
+from wbscope.source.source import Kind, find_source
+from wbscope.timeline.export import group_names, write_timeline, write_two_timelines
+from wbscope.viewer.link import Command, Look, any_of
+from wbscope.viewer.startup import file_summary, startup_commands, startup_commands_of_two
 
 
 @dataclass(frozen=True)

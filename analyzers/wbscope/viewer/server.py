@@ -24,9 +24,7 @@ from typing import Self
 from urllib.parse import quote
 
 from wbscope.base.errors import InputError, SetupError
-from wbscope.viewer.deeplink import PORT
-
-__all__ = ["HOST", "TraceServer", "check_port"]
+from wbscope.viewer.link import PORT
 
 HOST = "127.0.0.1"
 

@@ -19,7 +19,7 @@ from support.waits import wait_until
 from wbscope.library import database, steps
 from wbscope.library.library import Library, load_library
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 _RUN = REPOSITORY / "examples/four-equal-writers"
 

@@ -25,8 +25,7 @@ from support.steps import (
 )
 from wbscope.base.errors import QueryError
 from wbscope.base.span import parse_span
-from wbscope.library import database
-from wbscope.library import kept as kept_module
+from wbscope.library import database, step_files
 from wbscope.library.engine import FINDINGS
 from wbscope.library.library import Library
 from wbscope.library.params import Params
@@ -211,9 +210,9 @@ def test_there_are_no_more_files_than_can_be_attached(
         engine = SqliteEngine(run_db, "run.db", library)
         Session(engine, library, "run.db").query(query)
         engine.close()
-    assert len(kept(cache)) == kept_module._SLOTS
+    assert len(kept(cache)) == step_files._SLOTS
     answers(run_db, library, announced=True)
-    assert len(kept(cache)) == kept_module._SLOTS
+    assert len(kept(cache)) == step_files._SLOTS
 
 
 def test_the_cache_is_cleared_while_it_is_read(run_db: Path, library: Library, cache: Path) -> None:

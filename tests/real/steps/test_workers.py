@@ -27,13 +27,12 @@ from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import QueryError
 from wbscope.library import steps
 from wbscope.library.library import Library
-from wbscope.library.objects import Objects
 from wbscope.library.session import Session
-from wbscope.library.sqlite import SqliteEngine
+from wbscope.library.sqlite import Objects, SqliteEngine
 from wbscope.library.steps import Steps
 from wbscope.run import ingested
 from wbscope.run.ingested import ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 _RUN = REPOSITORY / "examples/four-equal-writers"
 _ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"

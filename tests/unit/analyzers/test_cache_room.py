@@ -10,7 +10,7 @@ from wbscope.base.cache import CACHE_FIX
 from wbscope.base.errors import SetupError
 from wbscope.library.library import load_library
 from wbscope.run.ingested import database_of
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 
 @pytest.mark.usefixtures("ingester")

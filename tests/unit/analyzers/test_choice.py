@@ -12,7 +12,7 @@ import pytest
 from support.cli import line_of
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result, unit_of
-from wbscope.cli.choice import Choice, parse_choice
+from wbscope.cli.formats import Choice, parse_choice
 
 Cli = Callable[..., Any]
 

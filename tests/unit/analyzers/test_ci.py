@@ -16,11 +16,15 @@ import pytest
 from support.judged import METRICS, POLICY, hostile, judged, policy_file, side
 from support.sarif import SARIF
 from wbscope.base.result import Notice
-from wbscope.ci.findings import findings
-from wbscope.ci.github import annotation_lines, step_summary
-from wbscope.ci.junit import junit_xml
-from wbscope.ci.place import checkout_name, checkout_uri
-from wbscope.ci.sarif import sarif_json
+from wbscope.ci.formats import (
+    annotation_lines,
+    checkout_name,
+    checkout_uri,
+    findings,
+    junit_xml,
+    sarif_json,
+    step_summary,
+)
 from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Budget, Policy, Rule
 

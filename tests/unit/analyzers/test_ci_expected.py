@@ -9,8 +9,7 @@ import pytest
 from support.judged import judged, policy_file
 from support.rundata import TIME, side
 from wbscope.base.result import Notice
-from wbscope.ci.expected import expected_text
-from wbscope.ci.github import annotation_lines, step_summary
+from wbscope.ci.formats import annotation_lines, expected_text, step_summary
 from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 

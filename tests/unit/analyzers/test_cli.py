@@ -16,9 +16,9 @@ from wbscope import __version__
 from wbscope.base import errors
 from wbscope.cli.output import note
 from wbscope.library.library import load_library
-from wbscope.render import querypage
-from wbscope.render.jsondoc import error_document
-from wbscope.render.messages import error_text
+from wbscope.render import catalogue
+from wbscope.render.json import error_document
+from wbscope.render.text import error_text
 
 Cli = Callable[..., Any]
 VERBS = [
@@ -302,9 +302,9 @@ def test_exit_codes_of_wrong_input(cli: Cli, tmp_path: Path, database: Path) -> 
 def test_queries_are_listed_under_what_they_are_about() -> None:
     """The library's own; a subject that is only in a file would come last, by chance."""
     library = load_library(Path(__file__).parents[3] / "sql")
-    text = querypage.list_text(library.queries(), 80)
+    text = catalogue.list_text(library.queries(), 80)
     heads = [line for line in text.splitlines() if line.endswith(":")]
-    assert heads == [subject.rstrip(".") + ":" for subject in querypage._SUBJECTS]
+    assert heads == [subject.rstrip(".") + ":" for subject in catalogue._SUBJECTS]
     names = [
         line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] != " "
     ]

@@ -14,7 +14,7 @@ from support.cli import Wbscope
 from support.forkserver import run_forked_on
 from support.runs import REPOSITORY, example
 from support.waits import GUARD_SECONDS
-from wbscope.cli.colours import coloured, keeps_colours
+from wbscope.cli.output import coloured, keeps_colours
 from wbscope.cli.verbs import VERBS
 
 RUN = str(example("four-equal-writers").folder)

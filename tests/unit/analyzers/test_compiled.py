@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.ingest.formats import find_formats_dir
+from wbscope.ingest.program import find_formats_dir
 from wbscope.library.library import Library, load_library
 from wbscope.perfetto.perfetto_library import perfetto_library
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.base.current import absolute, current_folder
 from wbscope.base.errors import SetupError
-from wbscope.record import tracefs
+from wbscope.base.system import absolute, current_folder
+from wbscope.record import choose
 
 Cli = Callable[..., Any]
 
@@ -59,7 +59,7 @@ def test_what_was_put_back_is_told(
     cli: Cli, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before leftovers are looked for there."""
-    monkeypatch.setattr(tracefs, "mounted_tracefs", lambda: None)
+    monkeypatch.setattr(choose, "mounted_tracefs", lambda: None)
     register = tmp_path_factory.mktemp("register")
     (register / "wbscope-1-aa.json").touch()
     monkeypatch.setenv("WBSCOPE_RUN_DIR", str(register))

@@ -16,7 +16,7 @@ import pytest
 from support.runs import REPOSITORY
 from wbscope.library.library import load_library
 from wbscope.run.ingested import engine_of
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 Cli = Callable[..., Any]
 TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"

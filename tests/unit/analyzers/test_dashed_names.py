@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.base.children import file_word
-from wbscope.run.offered import report_of
+from wbscope.base.system import file_word
+from wbscope.source.plain_files import report_of
 
 Cli = Callable[..., Any]
 TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from wbscope.base.heldfolder import HeldFolder
-from wbscope.run.strange import first_bytes
+from wbscope.base.held_folder import HeldFolder
+from wbscope.source.plain_files import first_bytes
 
 _MANY = """
 import os, resource, sys

@@ -6,9 +6,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from wbscope.doctor.cgroups import cgroup_check, cgroup_check_here
-from wbscope.doctor.check import Check, Status
-from wbscope.doctor.mounts import mounted_on, read_mounts, visible
+from wbscope.doctor.checks import (
+    Check,
+    Status,
+    cgroup_check,
+    cgroup_check_here,
+    mounted_on,
+    read_mounts,
+    visible,
+)
 
 _BOOT = "systemd.unified_cgroup_hierarchy=1"
 _HEAD = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"

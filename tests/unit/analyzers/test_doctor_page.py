@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from wbscope.doctor.check import Check, Status
-from wbscope.render.checks import checks_text
+from wbscope.doctor.checks import Check, Status
+from wbscope.render.catalogue import checks_text
 
 _KERNEL = Check("kernel", Status.ok, "6.1.0, x86_64")
 _USER = Check("user", Status.fails, "nobody", "sudo wbscope doctor")

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from support.rundata import RATE, side
 from wbscope.compare.comparison import compare_sides
-from wbscope.plot.axis import ticks
-from wbscope.plot.dots import Strip, dots_svg
-from wbscope.render.comparehtml import compare_html
+from wbscope.plot.dots import Strip, dots_svg, ticks
+from wbscope.render.compare_html import compare_html
 
 MIB = 1 << 20
 
@@ -87,7 +86,7 @@ def test_a_page_without_pauses_needs_no_matplotlib() -> None:
         "import sys\n"
         "from support.rundata import TIME, side\n"
         "from wbscope.compare.comparison import compare_sides\n"
-        "from wbscope.render.comparehtml import compare_html\n"
+        "from wbscope.render.compare_html import compare_html\n"
         "values = [float(100 + i) for i in range(6)]\n"
         "found = compare_sides(side('B', {TIME: values}), [side('A', {TIME: values})])\n"
         "assert '<circle' in compare_html(found, {})\n"

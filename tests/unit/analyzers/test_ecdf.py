@@ -7,7 +7,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from wbscope.plot.ecdf import ecdf_svg
+from wbscope.plot.dots import ecdf_svg
 
 
 def _drawn(sides: dict[str, list[list[tuple[float, float]]]]) -> ElementTree.Element:

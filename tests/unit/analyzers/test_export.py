@@ -23,8 +23,7 @@ from support.cli import line_of
 from support.waits import GUARD_SECONDS
 from wbscope import Notice, Result
 from wbscope.base.errors import InputError, InternalError, SetupError
-from wbscope.base.result import typed_columns
-from wbscope.library.sqlfile import Column
+from wbscope.base.result import Column, typed_columns
 
 Cli = Callable[..., Any]
 

@@ -14,12 +14,10 @@ from support.runs import REPOSITORY
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result, unit_of
 from wbscope.library.library import load_library
-from wbscope.plot.figure import Figure, Mark, Panel
-from wbscope.plot.figures import FIGURES, find_figures
-from wbscope.plot.gaps import with_gaps, with_zeros
-from wbscope.plot.paneldata import Grid, PanelData, Series, as_json, panels
+from wbscope.plot.draw import styled
+from wbscope.plot.figures import FIGURES, Figure, Mark, Panel, find_figures
+from wbscope.plot.panels import Grid, PanelData, Series, as_json, panels, with_gaps, with_zeros
 from wbscope.plot.picture import picture
-from wbscope.plot.styles import styled
 
 _S = 10**9
 _GRID = Grid(0, 10 * _S, _S)
@@ -60,7 +58,9 @@ def test_names_of_figures() -> None:
 
 
 def test_numbers_need_no_matplotlib() -> None:
-    code = "import sys, wbscope.plot.asked, wbscope.plot.thin; print('matplotlib' in sys.modules)"
+    code = (
+        "import sys, wbscope.plot.panels, wbscope.plot.panels; print('matplotlib' in sys.modules)"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
 

@@ -13,7 +13,7 @@ import pytest
 from support.cli import Wbscope
 from support.runs import example
 from support.tools import wbscope_path
-from wbscope.base.filenames import as_utf8, join, pasteable
+from wbscope.base.system import as_utf8, join, pasteable
 
 STRANGE = os.fsdecode(b"\xff.dat")
 

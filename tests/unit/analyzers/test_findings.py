@@ -12,8 +12,7 @@ from wbscope.base.errors import EvidenceError
 from wbscope.explain.remedy import sysctl_text, trial_of, tuned_text, undo_of
 from wbscope.explain.verdict import Verdict
 from wbscope.library.finding import Advice, Finding, no_label
-from wbscope.library.rule import read_rule
-from wbscope.library.template import read_template
+from wbscope.library.rules import read_rule, read_template
 
 _HEADER = {
     "severity": ["warning"],

@@ -16,10 +16,10 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from wbscope.base.errors import EvidenceError
-from wbscope.cli.fixes import with_run, with_verb
+from wbscope.cli.main import with_run, with_verb
 from wbscope.measure.files import NAMES
 from wbscope.record.choose import matching_events
-from wbscope.run import source
+from wbscope.source import source
 
 RUN = example("four-equal-writers").folder
 GATE = REPOSITORY / "examples/gate"

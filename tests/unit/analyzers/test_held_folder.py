@@ -14,7 +14,7 @@ import pytest
 from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
 from wbscope.base import outputs
 from wbscope.base.errors import SetupError
-from wbscope.base.heldfolder import HeldFolder, remove_own
+from wbscope.base.held_folder import HeldFolder, remove_own
 from wbscope.base.outputs import private_folder, private_output, remove_if_dead, write_whole
 
 

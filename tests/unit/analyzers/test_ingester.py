@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from wbscope.base.errors import InputError, InternalError, SetupError, UsageError, WbscopeError
+from wbscope.ingest.ingest import Choice
 from wbscope.ingest.program import find_ingester
-from wbscope.ingest.selection import Choice
 from wbscope.library.library import Library
 from wbscope.run.ingested import default_output, ingest
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 
 class Progress:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from scipy import stats
+from wbscope.lab.bisect import Found, planned_tests, search
 from wbscope.lab.judging import LOOKS, Judge, Plan, Test
-from wbscope.lab.search import Found, planned_tests, search
 
 _SEARCHES = 400
 # More wrong ones than this would come of 5 % in one of 10,000 tries only.

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.lab.kernels import Image, find_image
-from wbscope.lab.setup import Kernel
+from wbscope.lab.kernels import Image, Kernel, find_image
 
 _KERNEL = Kernel(debian="bookworm", package="linux-image-test")
 # apt-get and apt-cache have one package, which dpkg unpacks; the first dpkg waits to be let go.

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError
-from wbscope.lab.matrix import Matrix, read_matrix
-from wbscope.lab.order import interleaved
+from wbscope.lab.matrix import Matrix, interleaved, read_matrix
 
 _GOOD = """
 runs = 3

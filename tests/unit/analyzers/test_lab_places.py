@@ -15,9 +15,9 @@ from support.runs import REPOSITORY
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.lab import emulator, guest, places
+from wbscope.lab.kernels import Setup
 from wbscope.lab.matrix import read_matrix
 from wbscope.lab.places import Failure, Places
-from wbscope.lab.setup import Setup
 from wbscope.library.library import load_library
 
 _SHELL = Path(guest.__file__).with_name("workload.sh")

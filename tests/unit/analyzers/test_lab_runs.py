@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.lab.execute import Progress, Summary, make_runs
-from wbscope.lab.finished import read_finished
+from wbscope.lab.judging import Progress, Summary, make_runs
 from wbscope.lab.matrix import Matrix, read_matrix
 from wbscope.lab.places import Failure
-from wbscope.lab.store import opened, read_lab
+from wbscope.lab.store import opened, read_finished, read_lab
 
 _MATRIX = """
 runs = 2

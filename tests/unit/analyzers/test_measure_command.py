@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from wbscope.base.errors import InputError
-from wbscope.measure.command import parse_command
+from wbscope.measure.files import parse_command
 
 _META: dict[str, Any] = {
     "schema": "wbscope.record/1",

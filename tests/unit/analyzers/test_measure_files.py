@@ -15,13 +15,17 @@ from support.properties import for_all
 from wbscope.base.errors import InputError
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.fio import fio_document, parse_fio
-from wbscope.measure.gnutime import parse_time
 from wbscope.measure.metric import Scalars
-from wbscope.measure.ops import parse_ops
-from wbscope.measure.perfstat import parse_perf_stat
-from wbscope.measure.procps import parse_procps
-from wbscope.measure.samples import parse_samples
-from wbscope.measure.vmstat import parse_vmstat, vmstat_gains, vmstat_levels
+from wbscope.measure.perf import parse_perf_stat
+from wbscope.measure.tables import parse_ops
+from wbscope.measure.time import parse_time
+from wbscope.measure.vmstat import (
+    parse_procps,
+    parse_samples,
+    parse_vmstat,
+    vmstat_gains,
+    vmstat_levels,
+)
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests/data/measure"

@@ -11,16 +11,16 @@ import numpy as np
 import pandas
 import pytest
 from wbscope.base.errors import InputError, UsageError, WbscopeError
-from wbscope.measure.content import (
+from wbscope.measure.files import (
     is_measurements,
     parse_measurements,
     read_measurements,
     runs_of_part,
 )
-from wbscope.measure.filerun import FileRun
 from wbscope.measure.fio import fio_document, parse_fio
-from wbscope.measure.perfstat import parse_perf_stat
-from wbscope.render.mmtestspage import gain
+from wbscope.measure.metric import FileRun
+from wbscope.measure.perf import parse_perf_stat
+from wbscope.render.compare import gain
 
 DATA = Path(__file__).parents[2] / "data/measure"
 S = 1e9

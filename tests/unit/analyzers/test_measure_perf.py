@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import InputError
-from wbscope.measure.perfstat import parse_perf_stat
+from wbscope.measure.perf import parse_perf_stat
 
 DATA = Path(__file__).parents[2] / "data/measure"
 

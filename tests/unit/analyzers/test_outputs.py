@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.errors import Argument, InputError, Phrase, SetupError, UsageError
 from wbscope.base.outputs import (
     check_folder,
     check_output,

@@ -27,8 +27,8 @@ from support.runs import REPOSITORY, example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError
-from wbscope.run import unpacking
-from wbscope.run.archives import Budget, unpack_tar
+from wbscope.source import archives
+from wbscope.source.archives import Budget, unpack_tar
 
 Cli = Callable[..., Any]
 RUN = REPOSITORY / "examples/gate/runs/before-2"
@@ -250,7 +250,7 @@ def test_two_streams_are_one_file(tmp_path: Path) -> None:
     for end, pack in STREAMS.items():
         path = tmp_path / f"x.{end}"
         path.write_bytes(pack(b"one " * 40_000) + pack(b"two"))
-        with unpacking.opened(path) as stream:
+        with archives.opened(path) as stream:
             assert stream.read() == b"one " * 40_000 + b"two", end
 
 
@@ -330,7 +330,7 @@ def test_killed_while_stdin_comes(cli: Cli, tmp_path: Path, number: int) -> None
 
 def test_most_runs_load_no_unpacker() -> None:
     script = (
-        "import sys, wbscope.run.source as source; source.find_source(sys.argv[1]);"
+        "import sys, wbscope.source.source as source; source.find_source(sys.argv[1]);"
         "print([name for name in ('tarfile', 'backports.zstd') if name in sys.modules])"
     )
     command = [sys.executable, "-c", script, str(example("four-equal-writers").trace)]

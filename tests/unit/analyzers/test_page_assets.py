@@ -9,7 +9,7 @@ import re
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.render.pageassets import asset, json_for_script, policy
+from wbscope.render.sections import asset, json_for_script, policy
 
 _FOLDER = REPOSITORY / "analyzers/wbscope/render/assets"
 

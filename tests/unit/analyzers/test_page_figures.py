@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from wbscope.plot.figures import FIGURES
-from wbscope.plot.paneldata import PanelData, Series
-from wbscope.render.figurevalues import drawn_of, extent_of, record_of
-from wbscope.render.htmltable import open_command
-from wbscope.render.runpage import DRAWN_ELSEWHERE, FIGURES_OF_PAGE
+from wbscope.plot.panels import PanelData, Series
+from wbscope.render.figures import DRAWN_ELSEWHERE, FIGURES_OF_PAGE, drawn_of, extent_of, record_of
+from wbscope.render.sections import open_command
 
 _SECOND = 10**9
 

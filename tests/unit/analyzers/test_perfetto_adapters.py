@@ -13,7 +13,7 @@ from support.runs import REPOSITORY
 from wbscope.library.engine import EVENTS
 from wbscope.library.library import load_library
 from wbscope.perfetto.perfetto_library import perfetto_library
-from wbscope.perfetto.references import load_references
+from wbscope.perfetto.stream import load_references
 
 LIBRARY = perfetto_library(REPOSITORY / "sql")
 TABLES = """

@@ -14,8 +14,8 @@ from support.cli import Wbscope, line_of
 from support.foreign import foreign_files, snapshot
 from support.runs import REPOSITORY
 from wbscope.library.library import load_library
-from wbscope.plot.asked import Asked, ask_figure
 from wbscope.plot.figures import FIGURES
+from wbscope.plot.panels import Asked, ask_figure
 from wbscope.run.run import open_run
 
 _MS = 1_000_000

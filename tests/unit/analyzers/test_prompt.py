@@ -22,7 +22,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from support.statements import ENDLESS, runs_a_statement
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.cli.shell.loop import Shell
+from wbscope.cli.shell import Shell
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from wbscope.record.cgroup_samples import CgroupFiles, WbStats
+from wbscope.record.series import CgroupFiles, WbStats
 
 _WB = """\
 WbCgIno:          {:8}

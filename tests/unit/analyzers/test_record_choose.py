@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
-from wbscope.cli.wording import error_in_options
-from wbscope.doctor.check import Check, Status
-from wbscope.doctor.events import event_checks, event_states
-from wbscope.doctor.examine import examine
-from wbscope.ingest.formats import captured
+from wbscope.cli.output import error_in_options
+from wbscope.doctor.checks import Check, Status
+from wbscope.doctor.doctor import examine
+from wbscope.doctor.tracing import event_checks, event_states
+from wbscope.ingest.program import captured
 from wbscope.library.library import load_library
 from wbscope.record import choose, settings
-from wbscope.record.disks import shared_disks
-from wbscope.record.machine_facts import cgroup_paths
+from wbscope.record.machine import cgroup_paths, shared_disks
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values, split_settings
 

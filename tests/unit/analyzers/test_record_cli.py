@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record import remote, tracefs
+from wbscope.record import choose, remote
 
 Cli = Callable[..., Any]
 _FACTS = {
@@ -145,7 +145,7 @@ def test_tracefs_that_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = SimpleNamespace(f_flag=os.ST_RDONLY)
     monkeypatch.setattr(os, "statvfs", lambda _: flags)
     with pytest.raises(SetupError, match="is mounted read-only") as caught:
-        tracefs.require_writable(Path("/t"))
+        choose.require_writable(Path("/t"))
     assert str(caught.value.fix).startswith("mount -o remount,rw /t")
 
 
@@ -156,6 +156,6 @@ def test_reason_of_mount_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     mounts.touch()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SetupError) as caught:
-        tracefs.mount_tracefs()
+        choose.mount_tracefs()
     assert caught.value.message.endswith("cannot be: mount: denied. / dmesg may tell")
-    assert str(tracefs.mount_debugfs(mounts)).endswith("mount: denied. / dmesg may tell")
+    assert str(choose.mount_debugfs(mounts)).endswith("mount: denied. / dmesg may tell")

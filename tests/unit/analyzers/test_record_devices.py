@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import wbscope.record
-from wbscope.record.devices import devices_text, stacks_text
+from wbscope.record.machine import devices_text, stacks_text
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from wbscope.record.fio_output import FioResults, fio_results, json_part
+from wbscope.record.workload import FioResults, fio_results, json_part
 
 _JSON = '{\n  "fio version" : "fio-3.33",\n  "jobs" : [ {} ]\n}'
 

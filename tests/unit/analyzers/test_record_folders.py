@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.foreign import snapshot
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.heldfolder import HeldFolder
+from wbscope.base.held_folder import HeldFolder
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
@@ -26,7 +26,7 @@ from wbscope.record.folders import (
     take_name,
     target_of,
 )
-from wbscope.record.recording_plan import Plan
+from wbscope.record.register import Plan
 
 _NAME = "wbscope-999999999-{}"  # a pid that nobody has
 

@@ -11,7 +11,7 @@ from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
 from wbscope.base.errors import InputError
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import private_folder, published, remove_leftovers, remove_unused
-from wbscope.record.recording_plan import Plan
+from wbscope.record.register import Plan
 
 _INSTANCE = "wbscope-999999999-aaaaaaaa"
 

@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from wbscope.record.interrupts import Interrupts
+from wbscope.record.workload import Interrupts
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.faults import no_file_above
-from wbscope.record.names import (
+from wbscope.record.tasks import (
     EndedNames,
     NameFile,
     add_names,

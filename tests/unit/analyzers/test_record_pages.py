@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from support.waits import wait_until
 from wbscope.record.backends import backend_of
-from wbscope.record.pages import PageCopier
-from wbscope.record.recording_plan import Plan
-from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import Instance
+from wbscope.record.choose import Instance
+from wbscope.record.pages import PageCopier, Tail
+from wbscope.record.register import Plan
 
 _PAGE = 4096
 _PAGES = 5

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from support.properties import for_all
-from wbscope.record.past_cache import DirectFile, cut_zeros, is_direct, open_direct, save
+from wbscope.record.register import DirectFile, cut_zeros, is_direct, open_direct, save
 
 _PAGE = 4096
 _SIZES = (0, 1, 4095, 4096, 4097, 12 * 4096, (1 << 20) + 17)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from wbscope.record import probes
+from wbscope.record.choose import Instance
 from wbscope.record.probes import (
     Probes,
     make_probes,
@@ -22,7 +23,6 @@ from wbscope.record.probes import (
     remove_probes,
     standard_name,
 )
-from wbscope.record.tracefs import Instance
 
 _NAME = "wbscope-999999999-0123abcd"
 _GROUP = "wbscope_999999999_0123abcd"

@@ -18,8 +18,8 @@ from support.foreign import OTHER_UID, as_root
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
 from wbscope.record.finish import recover, recover_all
-from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry, registered
-from wbscope.record.supervisor_link import Link
+from wbscope.record.register import Plan, dead_entries, lock_sysctls, open_entry, registered
+from wbscope.record.supervisor import Link
 
 _ENTRY = "wbscope-999999999-aaaaaaaa"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope.record
-from wbscope.record.bdis import bdis_text
+from wbscope.record.machine import bdis_text
 
 _SCRIPT = (Path(wbscope.record.__path__[0]) / "remote.sh").read_text()
 

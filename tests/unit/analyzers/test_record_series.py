@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.waits import wait_until
 from wbscope.base.errors import SetupError
-from wbscope.record.names import read_names
 from wbscope.record.series import Sampler
+from wbscope.record.tasks import read_names
 
 _LONG_SECONDS = 1e6  # beside this, what a sample takes is nothing
 

@@ -15,19 +15,15 @@ from typing import Any
 
 import pytest
 from support.waits import GUARD_SECONDS, wait_until
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import SetupError
-from wbscope.base.heldfolder import HeldFolder
+from wbscope.base.errors import Argument, Phrase, SetupError
+from wbscope.base.held_folder import HeldFolder
 from wbscope.base.result import Notice
-from wbscope.cli.wording import error_in_options
+from wbscope.cli.output import error_in_options
 from wbscope.record.finish import Recovered
-from wbscope.record.interrupts import Interrupts
-from wbscope.record.recorder import _started
-from wbscope.record.recording import Session
-from wbscope.record.recording_plan import Plan
-from wbscope.record.request import Recording, Request
-from wbscope.record.supervisor_link import raised, told_of
-from wbscope.record.workload import Workload, descendants, end_descendants
+from wbscope.record.recorder import Recording, Request, Session, _started
+from wbscope.record.register import Plan
+from wbscope.record.supervisor import raised, told_of
+from wbscope.record.workload import Interrupts, Workload, descendants, end_descendants
 
 _SLEEP = str(10 * int(GUARD_SECONDS))  # longer than any test waits
 _CLOCK = 7

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.faults import no_file_above
 from support.waits import wait_until
-from wbscope.record.small_files import SmallFiles
+from wbscope.record.settings import SmallFiles
 
 
 def test_lines_of_many_threads(tmp_path: Path) -> None:

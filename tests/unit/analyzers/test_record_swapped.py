@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from support.foreign import as_root, is_untouched, make_victim
-from wbscope.base.heldfolder import HeldFolder
+from wbscope.base.held_folder import HeldFolder
 from wbscope.record.finish import write_meta
 from wbscope.record.folders import private_folder, publish
-from wbscope.record.past_cache import DirectFile, save
-from wbscope.record.recording_plan import Plan
+from wbscope.record.register import DirectFile, Plan, save
 
 _INSTANCE = "wbscope-999999999-aaaaaaaa"
 

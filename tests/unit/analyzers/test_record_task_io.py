@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
-from wbscope.record.task_io import FILE, TaskIo, add_living, living_threads
+from wbscope.record.tasks import FILE, TaskIo, add_living, living_threads
 from wbscope.record.taskstats import ExitedThread, parse_message
 
 _TID, _TGID = 4242, 4200

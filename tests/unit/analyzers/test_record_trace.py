@@ -13,8 +13,8 @@ from support.ingested import Ingested
 from support.live import report_counts
 from support.ringbuffer import PageLayout, Record, encode_pages
 from support.tracedat import Trace
-from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
-from wbscope.record.tracefs import Instance
+from wbscope.record.choose import Instance
+from wbscope.record.pages import Machine, Tail, head_of, write_trace
 
 _TEXT = "test: value=7 text=%s"
 

@@ -22,9 +22,8 @@ from support.faults import memory_disk, no_file_above
 from support.textrun import sent_archive
 from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
-from wbscope.record.elsewhere import unpack_file
-from wbscope.record.remote import unpack
-from wbscope.record.request import Request
+from wbscope.record.recorder import Request
+from wbscope.record.remote import unpack, unpack_file
 
 Cli = Callable[..., Any]
 _FORMAT = 'name: one\nID: 7\nformat:\n\nprint fmt: ""\n'
@@ -241,6 +240,6 @@ def test_archive_into_a_long_name(cli: Cli, tmp_path: Path) -> None:
 def test_a_machine_that_only_records_needs_no_library_for_archives() -> None:
     code = (
         "import sys; sys.modules['backports'] = sys.modules['compression'] = None\n"
-        "import wbscope.cli.record, wbscope.record.elsewhere, wbscope.record.supervisor"
+        "import wbscope.cli.record, wbscope.record.remote, wbscope.record.supervisor"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

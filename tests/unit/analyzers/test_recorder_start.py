@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 from wbscope.record.recorder import _started
-from wbscope.record.recording_plan import Plan
+from wbscope.record.register import Plan
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from wbscope.perfetto.references import load_references
+from wbscope.perfetto.stream import load_references
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.cli import line_of
-from wbscope.explain.report import page_window_ns
+from wbscope.explain.verdict import page_window_ns
 
 Cli = Callable[..., Any]
 

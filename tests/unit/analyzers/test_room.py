@@ -10,8 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from wbscope.library.database import translate
-from wbscope.library.room import no_room
+from wbscope.library.database import no_room, translate
 
 _WHY = "database or disk is full (SQLITE_FULL)"
 

@@ -13,7 +13,7 @@ from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.library.library import Library
 from wbscope.run.ingested import database_of
 from wbscope.run.run import open_run
-from wbscope.run.source import find_source
+from wbscope.source.source import find_source
 
 
 def test_database_is_taken_as_it_is(database: Path, library: Library) -> None:

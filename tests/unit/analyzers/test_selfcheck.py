@@ -12,9 +12,9 @@ from support.judged import runs
 from support.predictions import predicted, real
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
+from wbscope.compare.pass_rate import SelfCheck, self_check
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.rundata import Session
-from wbscope.compare.selfcheck import SelfCheck, self_check
 
 NAME = "made.worse_ns"
 POLICY = Policy((Rule(NAME, Margin("5%", 0.05)),))

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from support.cli import line_of
 from wbscope.base.errors import UsageError
-from wbscope.run.joined import short_names
+from wbscope.run.labels import short_names
 
 Cli = Callable[..., Any]
 

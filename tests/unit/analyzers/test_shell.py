@@ -11,9 +11,7 @@ import pytest
 import wbscope
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from wbscope.cli.shell.commands import answer
-from wbscope.cli.shell.complete import SqlCompleter
-from wbscope.cli.shell.objects import Objects
+from wbscope.cli.shell_commands import Objects, SqlCompleter, answer
 
 
 @pytest.fixture

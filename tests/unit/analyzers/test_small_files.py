@@ -14,7 +14,7 @@ from support.cli import line_of
 from support.runs import example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS
-from wbscope.base.smallfile import read_small
+from wbscope.base.system import read_small
 
 RUN = str(example("four-equal-writers").folder)
 _MEMORY = 2 << 30

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from wbscope.base.errors import InputError
-from wbscope.run.source import Kind, find_source
+from wbscope.source.source import Kind, find_source
 
 PACKET = b"\x0a\x04\x08\x01\x10\x02"
 _TEXT = Path(__file__).parents[2] / "data/text/perf-6.1-ns.txt"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from wbscope.base.errors import UsageError
 from wbscope.base.span import WHOLE, Moment, parse_moment, parse_span
-from wbscope.cli.wording import error_in_options
+from wbscope.cli.output import error_in_options
 
 # A run from 10 s to 14 s of its clock.
 FIRST, LAST = 10_000_000_000, 14_000_000_000

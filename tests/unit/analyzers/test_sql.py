@@ -17,11 +17,11 @@ import wbscope
 from support.cli import line_of
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, QueryError, UsageError
-from wbscope.cli.given import statements_of_stdin
-from wbscope.library.contents import texts_up_to
+from wbscope.cli.sql import statements_of_stdin
 from wbscope.library.definitions import quoted
-from wbscope.library.functions import FUNCTIONS
+from wbscope.library.guard import FUNCTIONS
 from wbscope.library.library import load_library
+from wbscope.library.own_sql import texts_up_to
 from wbscope.library.sqlite import SqliteEngine
 
 Cli = Callable[..., Any]

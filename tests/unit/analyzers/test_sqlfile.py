@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import SetupError
-from wbscope.library.sqlfile import Column, Metric, read_sql_file
+from wbscope.base.result import Column
+from wbscope.library.sqlfile import Metric, read_sql_file
 
 
 def test_query_header_is_read_in_full(sql_dir: Path) -> None:

@@ -10,8 +10,8 @@ from support.runs import REPOSITORY
 from wbscope.base.errors import UsageError
 from wbscope.library.sqlfile import SqlFile, read_sql_file
 from wbscope.perfetto.package import modules, write_package
+from wbscope.perfetto.perfetto_engine import create, indexes
 from wbscope.perfetto.perfetto_library import perfetto_library
-from wbscope.perfetto.perfetto_sql import create, indexes
 
 VIEW = """\
 -- SPDX-License-Identifier: Apache-2.0

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from wbscope.base.sudo_caller import give_to_caller
+from wbscope.base.outputs import give_to_caller
 
 USER, GROUP = 4242, 4343
 CALLER = {"SUDO_UID": str(USER), "SUDO_GID": str(GROUP)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wbscope.base.result import Result, unit_of
-from wbscope.render.table import table_text
+from wbscope.render.text import table_text
 
 
 def make(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> Result:

@@ -7,8 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from support.properties import for_all
-from wbscope.plot.paneldata import Series
-from wbscope.plot.thin import thin
+from wbscope.plot.panels import Series, thin
 
 _X = st.integers(0, 10**12) | st.integers(0, 20)
 _VALUE = st.floats(-1e9, 1e9) | st.sampled_from((None, 0.0, 1.0))

@@ -15,7 +15,7 @@ from wbscope.base.units import (
     round_window_ns,
     tick_text,
 )
-from wbscope.render.fleetpages import added_text
+from wbscope.render.fleet import added_text
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import wbscope
 from support.cli import line_of
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import Argument, Phrase, UsageError
 from wbscope.base.result import Notice, Result
-from wbscope.cli.wording import answer_in_options, option, warnings_in_options
+from wbscope.cli.output import answer_in_options, option, warnings_in_options
 
 Cli = Callable[..., Any]
 

@@ -18,7 +18,7 @@ import pytest
 from support.opsruns import ops_runs
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError
-from wbscope.run.archives import is_archive, unpacked
+from wbscope.source.archives import is_archive, unpacked
 
 Cli = Callable[..., Any]
 TEN = [10 + number / 100 for number in range(10)]

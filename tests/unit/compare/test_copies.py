@@ -18,8 +18,8 @@ from support.opsruns import ops_runs
 from support.rundata import metric, run
 from wbscope.compare.baseline import read_baseline
 from wbscope.compare.comparison import TOO_FEW
-from wbscope.compare.copies import copies_within
 from wbscope.compare.history import Place, add_runs, read_history
+from wbscope.compare.sameness import copies_within
 
 Cli = Callable[..., Any]
 

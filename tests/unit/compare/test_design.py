@@ -17,12 +17,12 @@ from support.opsruns import ops_runs
 from support.predictions import real
 from support.rundata import run
 from support.sessionsides import judged, side_of
-from wbscope.ci.expected import expected_text
+from wbscope.ci.formats import expected_text
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import judge
-from wbscope.compare.passrate import pass_rate
-from wbscope.render.gatepage import gate_text
-from wbscope.stats.tails import fisher
+from wbscope.compare.pass_rate import pass_rate
+from wbscope.render.gate import gate_text
+from wbscope.stats.repeated import fisher
 
 Cli = Callable[..., Any]
 STEPS = (0.0, 0.4, -0.3, 0.2, -0.1, 0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 from support.rundata import run
-from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.rundata import Fact
+from wbscope.compare.sameness import Difference, differences, unknown_facts
 
 
 def _differing(first: dict[str, Fact], second: dict[str, Fact], *allowed: str) -> list[str]:

@@ -15,7 +15,7 @@ from support.rundata import RATE, TIME, metric, side
 from wbscope.compare.gate import Verdict, judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.measure.metric import Metric
-from wbscope.render.gatepage import gate_markdown, gate_text
+from wbscope.render.gate import gate_markdown, gate_text
 
 Cli = Callable[..., Any]
 

@@ -10,10 +10,9 @@ import pytest
 from scipy.stats import fisher_exact
 from support.rundata import TIME, side
 from wbscope.compare.baseline import baseline_text, read_baseline
-from wbscope.compare.comparison import Comparison, Side, compare_sides
-from wbscope.compare.findingchanges import finding_changes
-from wbscope.compare.marks import looked_through
-from wbscope.render.comparescreen import glance_text
+from wbscope.compare.comparison import Comparison, Side, compare_sides, finding_changes
+from wbscope.compare.ranking import looked_through
+from wbscope.render.compare_screen import glance_text
 
 SLOW = {"slow_device": "A device is slower than its writers"}
 

@@ -15,8 +15,8 @@ from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, Verdict, judge
 from wbscope.compare.policy import Budget, Margin, Policy, Rule, budget_rule
 from wbscope.measure.metric import Metric
-from wbscope.render.gatepage import evidence_text
-from wbscope.stats.holm import holm
+from wbscope.render.gate import evidence_text
+from wbscope.stats.tests import holm
 
 STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
 WORSE = [value * 1.2 for value in STEADY]

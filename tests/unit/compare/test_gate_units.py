@@ -14,10 +14,10 @@ from wbscope.compare.comparison import Side, compare_sides
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Policy, budget_rule
 from wbscope.render.changes import described_text, median_text
-from wbscope.render.comparehtml import compare_html
-from wbscope.render.comparemarkdown import compare_markdown
-from wbscope.render.comparepage import compare_text
-from wbscope.render.gatepage import gate_text
+from wbscope.render.compare import compare_text
+from wbscope.render.compare_html import compare_html
+from wbscope.render.compare_screen import compare_markdown
+from wbscope.render.gate import gate_text
 
 Cli = Callable[..., Any]
 

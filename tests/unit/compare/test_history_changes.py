@@ -18,7 +18,7 @@ from wbscope.compare.changepoints import LEAST_VALUES, change_points, earliest_t
 from wbscope.compare.history import Entry, Place
 from wbscope.compare.trend import FDR, Trends, trends
 from wbscope.measure.metric import Metric
-from wbscope.stats.ranktest import rank_test
+from wbscope.stats.tests import rank_test
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 

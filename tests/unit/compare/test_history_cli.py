@@ -21,7 +21,7 @@ from support.cli import check_error
 from support.rundata import RATE, TIME, failed, metric, run, side
 from wbscope.compare.baseline import baseline_text
 from wbscope.compare.history import Place, add_runs, read_history
-from wbscope.plot.trendplot import Column, Step, trend_svg
+from wbscope.plot.dots import Column, Step, trend_svg
 
 Cli = Callable[..., Any]
 MIB = 1 << 20

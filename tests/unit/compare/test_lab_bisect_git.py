@@ -247,7 +247,7 @@ import sys
 from pathlib import Path
 from wbscope.base.watch import watching
 from wbscope.lab.gitsteps import Builds, Repository
-from wbscope.lab.setup import Kernel
+from wbscope.lab.kernels import Kernel
 
 def interrupt(*_):
     raise KeyboardInterrupt

@@ -12,12 +12,11 @@ from scipy.stats import false_discovery_control, mannwhitneyu
 from support.properties import for_all
 from support.rundata import LEVEL, RATE, TIME, metric, side
 from wbscope.compare.comparison import Comparison, compare_sides
-from wbscope.compare.marks import FALSE_SHARE, looked_through, matter_most, tally
+from wbscope.compare.ranking import FALSE_SHARE, looked_through, matter_most, tally
 from wbscope.measure.metric import Metric
-from wbscope.render.comparemarkdown import compare_markdown
-from wbscope.render.comparepage import compare_text
-from wbscope.render.comparescreen import glance_text, is_short
-from wbscope.stats.discovery import false_discovery
+from wbscope.render.compare import compare_text
+from wbscope.render.compare_screen import compare_markdown, glance_text, is_short
+from wbscope.stats.tests import false_discovery
 
 OLD = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0]
 SLOW = [value * 1.3 for value in OLD]

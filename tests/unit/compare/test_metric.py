@@ -9,7 +9,7 @@ import pytest
 from support.rundata import metric
 from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.measure import stable_key
-from wbscope.compare.versions import is_before
+from wbscope.compare.sameness import is_before
 from wbscope.measure.metric import Scalars, better_of, join_name, split_name
 
 

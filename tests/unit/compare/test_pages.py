@@ -10,16 +10,14 @@ from collections.abc import Callable
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, side
 from wbscope.compare.comparison import Comparison, Side, compare_sides
-from wbscope.compare.differences import facts_text
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
+from wbscope.compare.sameness import facts_text
 from wbscope.render.changes import described_text, mean_text
-from wbscope.render.comparehtml import compare_html
-from wbscope.render.comparejson import compare_json
-from wbscope.render.comparemarkdown import compare_markdown
-from wbscope.render.comparepage import compare_text
-from wbscope.render.gatepage import evidence_text
-from wbscope.render.mmtestspage import mmtests_text
+from wbscope.render.compare import compare_text, mmtests_text
+from wbscope.render.compare_html import compare_html
+from wbscope.render.compare_screen import compare_json, compare_markdown
+from wbscope.render.gate import evidence_text
 
 OLD = [100e6 + 1e5 * i for i in range(6)]
 SLOW = [value * 1.3 for value in OLD]

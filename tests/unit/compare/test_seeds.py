@@ -13,9 +13,9 @@ from wbscope.compare.comparison import Side, compare_sides
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.measure.metric import Metric
-from wbscope.measure.ops import parse_ops
+from wbscope.measure.tables import parse_ops
 from wbscope.render.changes import described_text
-from wbscope.render.mmtestspage import gain, mmtests_text
+from wbscope.render.compare import gain, mmtests_text
 
 # Mail of 2013-05-16, "Reduce system disruption due to kswapd V4".
 MEMCACHETEST = """\

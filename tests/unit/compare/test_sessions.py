@@ -22,7 +22,7 @@ from wbscope.compare.comparison import Side
 from wbscope.compare.policy import read_policy
 from wbscope.compare.rundata import RunData, Session
 from wbscope.compare.sessions import design_of, session_labels, session_of, session_of_folder
-from wbscope.render.gatepage import gate_text
+from wbscope.render.gate import gate_text
 
 _HOUR = 3600
 _STEPS = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)

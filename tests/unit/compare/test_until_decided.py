@@ -13,9 +13,9 @@ from support.sequentialnoise import sequential
 from wbscope.base.errors import UsageError
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult
+from wbscope.compare.pass_rate import Look, look_sizes, until_decided
 from wbscope.compare.policy import Budget, Policy, Rule
-from wbscope.compare.untildecided import Look, look_sizes, until_decided
-from wbscope.stats.spending import look_levels
+from wbscope.stats.tests import look_levels
 
 
 def _decided(

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from support.rundata import RATE, TIME, metric, side
-from wbscope.ci.junit import junit_xml
+from wbscope.ci.formats import junit_xml
 from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.measure.metric import Metric
-from wbscope.render.gatepage import summary_text
+from wbscope.render.gate import summary_text
 
 STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
 WORSE = [value * 1.2 for value in STEADY]

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 from support.properties import for_all
-from wbscope.stats.blocked import Block, blocked_shift
-from wbscope.stats.sessionmeans import between_sd, session_shift
-from wbscope.stats.shift import shift
+from wbscope.stats.estimates import shift
+from wbscope.stats.repeated import Block, between_sd, blocked_shift, session_shift
 
 
 def _enumerated(blocks: list[Block]) -> float:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 from support.properties import for_all
-from wbscope.stats.center import median_interval
+from wbscope.stats.estimates import median_interval
 
 _VALUES = st.integers(1, 60).flatmap(
     lambda n: st.lists(st.floats(-1e9, 1e9), min_size=n, max_size=n)

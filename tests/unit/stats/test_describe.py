@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 from scipy import stats
-from wbscope.stats.describe import Description, describe
+from wbscope.stats.estimates import Description, describe
 
 VALUES = [4.0, 1.0, 9.0, 5.0, 100.0]
 

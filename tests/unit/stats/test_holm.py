@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from support.properties import for_all
-from wbscope.stats.holm import holm
+from wbscope.stats.tests import holm
 
 
 def test_by_hand() -> None:

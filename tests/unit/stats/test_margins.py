@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from wbscope.stats.margins import is_beyond, rounding_of
-from wbscope.stats.shift import shift
+from wbscope.stats.estimates import is_beyond, rounding_of, shift
 
 
 @pytest.mark.parametrize(

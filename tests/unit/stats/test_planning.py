@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wbscope.stats.blocked import Block, blocked_shift
+from wbscope.stats.estimates import shift
 from wbscope.stats.planning import (
     blocks_to_confirm,
     detectable,
@@ -16,7 +16,7 @@ from wbscope.stats.planning import (
     runs_to_confirm,
     within_sd,
 )
-from wbscope.stats.shift import shift
+from wbscope.stats.repeated import Block, blocked_shift
 
 TRIALS = 300
 

@@ -9,8 +9,8 @@ from math import comb
 import numpy as np
 import pytest
 from scipy import stats
-from wbscope.stats.ranktest import rank_test, smallest_p, tail
-from wbscope.stats.shift import shift
+from wbscope.stats.estimates import shift
+from wbscope.stats.tests import rank_test, smallest_p, tail
 
 # Hollander, Wolfe and Chicken, example 4.1 (permeability of the human chorioamnion);
 # R's help of wilcox.test has the same data: p = 0.2544 two-sided.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from support.properties import for_all
-from wbscope.stats.ranktest import rank_test
-from wbscope.stats.shift import critical_rank, shift
+from wbscope.stats.estimates import critical_rank, shift
+from wbscope.stats.tests import rank_test
 
 TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
 EARLY = [1.15, 0.88, 0.90, 0.74, 1.21]

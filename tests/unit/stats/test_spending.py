@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from wbscope.stats.spending import Spending, look_levels
+from wbscope.stats.tests import Spending, look_levels
 
 # Reboussin, DeMets, Kim, Lan: Computations for group sequential boundaries using the Lan-DeMets
 # spending function method, 2000: five equal looks, two-sided 0.05.

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from wbscope.stats.tails import (
+from wbscope.stats.repeated import (
     SPREADS,
     Counts,
     fisher,

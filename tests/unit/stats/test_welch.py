@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 from support.properties import for_all
-from wbscope.stats.welch import WELCH, Means, welch
+from wbscope.stats.estimates import WELCH, Means, welch
 
 
 def means(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Means:

@@ -14,8 +14,8 @@ from typing import Any
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, WbscopeError
 from wbscope.base.outputs import private_name
+from wbscope.fleet.cluster.hadoop_files import HadoopFiles, is_store
 from wbscope.fleet.cluster.hadoop_publish import MANIFESTS, Publisher
-from wbscope.fleet.cluster.hadoopfiles import HadoopFiles, is_store
 from wbscope.fleet.dataset import (
     Dataset,
     cannot_write,
@@ -26,8 +26,6 @@ from wbscope.fleet.dataset import (
 )
 from wbscope.fleet.layout import ERRORS, RUN_ID, is_data_path
 from wbscope.fleet.runfiles import RunFiles
-
-__all__ = ["HadoopDataset", "make_dataset_at", "open_dataset_at"]
 
 _MARKER = "_dataset.json"
 

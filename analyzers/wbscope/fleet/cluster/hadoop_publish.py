@@ -25,13 +25,10 @@ from typing import Any
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import SetupError
-from wbscope.fleet.cluster.hadoopfiles import Entry, HadoopFiles, is_store
+from wbscope.fleet.cluster.hadoop_files import Entry, HadoopFiles, is_store
 from wbscope.fleet.dataset import cannot_write, write_synced
-from wbscope.fleet.layout import RUN_ID, is_data_path
+from wbscope.fleet.layout import RUN_ID, is_data_path, is_file_of
 from wbscope.fleet.runfiles import RunFiles
-from wbscope.fleet.tables import is_file_of
-
-__all__ = ["INTENTS", "LEFT_SECONDS", "MANIFESTS", "WORK", "Publisher", "Work"]
 
 MANIFESTS, INTENTS, WORK = "_manifest", "_intent", "_work"
 # A writer that has claimed a run needs seconds: its files are made and copied by then.

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as text: a table for each query, or the table of mmtests.
+
+As in mmtests, values are means and a gain is positive when it is better, whichever
+way that is.  Different from it, on purpose: a fall to 0 of what is better higher is
+-100 %, not 0 %; a rise from 0 has no per cent; the table of vmstat has per cent, too;
+what makes numbers doubtful stands above the table, and what is not judged has no per
+cent and is named below with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len
+
+from wbscope.base.units import seconds
+from wbscope.compare.comparison import Comparison, Row, Sample, Side, is_published
+from wbscope.compare.ranking import FALSE_SHARE, is_constant
+from wbscope.compare.sameness import facts_text
+from wbscope.measure.metric import Metric, split_name
+from wbscope.render.changes import (
+    FACES,
+    better_text,
+    change_text,
+    described_text,
+    interval_text,
+    mean_text,
+    median_text,
+    row_p,
+    runs_text,
+    verdict_lines,
+)
+from wbscope.render.text import PAGE_WIDTH, folded, printable, warning_text
+
+_GAP = "  "
+_INDENT = "    "
+
+
+def compare_text(
+    comparison: Comparison, width: int = PAGE_WIDTH, faces: bool = True, describe: bool = False
+) -> str:
+    """The verdict and what makes it doubtful, then the tables of each side against the base.
+
+    `describe` adds means and standard deviations, which decide nothing.
+    """
+    lines = verdict_first(comparison, width)
+    for side in comparison.sides[1:]:
+        if len(comparison.sides) > 2:
+            title = printable(f"{side.name} against {comparison.base.name}")
+            lines += ["", title, "=" * len(title), ""]
+            lines += [folded(line, width) for line in verdict_lines(comparison, side.name)]
+        rows = shown_rows(comparison.of_side(side.name))
+        for group, members in groupby(rows, key=group_name):
+            lines += ["", *_group_lines(group, list(members), width, faces, describe)]
+        if told := constant_text(comparison.of_side(side.name)):
+            lines += ["", folded(told, width)]
+        for told in left_out(comparison.of_side(side.name)):
+            lines += ["", folded(told, width)]
+    told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
+    return "\n".join([*lines, "", folded(told, width)]) + "\n"
+
+
+def title_line(comparison: Comparison) -> str:
+    """Who against whom."""
+    sides = ", ".join(_runs_of(side) for side in comparison.sides[1:])
+    return printable(f"wbscope compare: {sides}, against {_runs_of(comparison.base)}")
+
+
+def verdict_first(comparison: Comparison, width: int) -> list[str]:
+    """What it comes to, how sure that is, and behind both all that makes the numbers doubtful.
+
+    Of one side all its words; of several the verdict of each, as their words stand at their tables.
+    """
+    told = [verdict_lines(comparison, side.name) for side in comparison.sides[1:]]
+    lines = [*(words[0] for words in told), how_sure(comparison)]
+    lines += told[0][1:] if len(told) == 1 else []
+    doubts = doubt_lines(comparison, width)
+    return [folded(line, width) for line in lines] + (["", *doubts] if doubts else [])
+
+
+def how_sure(comparison: Comparison) -> str:
+    """A: 6 runs, B: 6 runs; warnings below: 2 x not-the-same."""
+    base, *others = comparison.sides
+    runs = printable(", ".join(_runs_of(side) for side in (*others, base)))
+    warned = warned_text(comparison)
+    return f"{runs}; {warned}." if warned else f"{runs}."
+
+
+def warned_text(comparison: Comparison) -> str:
+    """What stands below as lines, in one: it is known before the first number; or nothing."""
+    slugs = [notice.slug for notice in comparison.warnings]
+    slugs += ["not-the-same" for _ in comparison.differing]
+    doubts = [slug if n == 1 else f"{n} x {slug}" for slug, n in Counter(slugs).items()]
+    if comparison.unknown:
+        doubts.append("unknown facts")
+    return printable(f"warnings below: {', '.join(doubts)}") if doubts else ""
+
+
+def doubt_lines(comparison: Comparison, width: int) -> list[str]:
+    """All that makes the numbers doubtful."""
+    lines = [folded(warning_text(notice), width) for notice in comparison.warnings]
+    for difference in comparison.differing:
+        lines.append(folded(f"warning[not-the-same]: {difference.text()}", width))
+    if comparison.unknown:
+        told = "not known of all runs, so nobody can say that it is the same: "
+        told += printable(facts_text(comparison.unknown))
+        lines.append(folded(told, width))
+    return lines
+
+
+def shown_rows(rows: Iterable[Row]) -> list[Row]:
+    """Those that both sides have, and in which there is something to see."""
+    there = (row for row in rows if row.sample.values and row.base_sample.values)
+    return [row for row in there if not is_constant(row)]
+
+
+def constant_text(rows: Iterable[Row]) -> str:
+    """What is one value in all runs of both sides; empty when nothing is."""
+    told = [
+        f"{row.metric.name} {median_text(row.metric, row.sample)}"
+        for row in rows
+        if is_constant(row)
+    ]
+    return printable(f"the same in all runs: {', '.join(told)}") if told else ""
+
+
+def group_name(row: Row) -> str:
+    """The query, or the tool, that a metric is from."""
+    return row.metric.name.partition(".")[0]
+
+
+def short_metric(row: Row) -> str:
+    """The metric without its group; the unit is in each cell."""
+    return row.metric.name.partition(".")[2] or row.metric.name
+
+
+def _runs_of(side: Side) -> str:
+    count = len(side.runs)
+    return f"{side.name}: {count} run{'' if count == 1 else 's'}"
+
+
+def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe: bool) -> list[str]:
+    heads = [
+        "",
+        "",
+        printable(rows[0].base),
+        printable(rows[0].side),
+        "change",
+        "interval",
+        "p",
+        "n",
+    ]
+    table = [heads] + [_cells(row, faces) for row in rows]
+    lines = [group, "-" * len(group), *laid_out(table, width)]
+    lines += [folded(f"* {sentence}", width) for sentence in _sentences(rows)]
+    return lines + (_described(rows, width) if describe else [])
+
+
+def _described(rows: list[Row], width: int) -> list[str]:
+    lines = ["not the test, mean ± s.d. (trimmed: without the smallest and the largest):"]
+    for row in rows:
+        sides = ((row.base, row.base_sample), (row.side, row.sample))
+        told = (f"{side} {described_text(row.metric, sample)}" for side, sample in sides)
+        lines.append(folded(f"  {short_metric(row)}: {', '.join(told)}", width))
+    return lines
+
+
+def _cells(row: Row, faces: bool) -> list[str]:
+    return [
+        FACES[row.outcome] if faces else "",
+        printable(short_metric(row)),
+        median_text(row.metric, row.base_sample),
+        median_text(row.metric, row.sample),
+        change_text(row),
+        interval_text(row.metric, row.shift),
+        row_p(row),
+        runs_text(row.sample, row.base_sample),
+    ]
+
+
+def laid_out(table: list[list[str]], width: int) -> list[str]:
+    """Face, name and numbers; the name on a line of its own where that is too long for the page."""
+    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
+    used = [index for index, size in enumerate(sizes) if size]
+    for gap in (_GAP, " "):
+        if sum(sizes[index] for index in used) + len(gap) * (len(used) - 1) <= width:
+            return [_line(row, used, sizes, gap) for row in table]
+    numbers = [index for index in used if index > 1]
+    lines = [_INDENT + _line(table[0], numbers, sizes)]
+    for row in table[1:]:
+        lines.append(f"{row[0]} {row[1]}".strip() if row[0] else row[1])
+        lines.append(_INDENT + _line(row, numbers, sizes))
+    return lines
+
+
+def _line(row: list[str], used: Sequence[int], sizes: list[int], gap: str = _GAP) -> str:
+    padded = []
+    for index in used:
+        space = " " * (sizes[index] - cell_len(row[index]))
+        padded.append(row[index] + space if index == 1 else space + row[index])
+    return gap.join(padded).rstrip()
+
+
+def _sentences(rows: Iterable[Row]) -> list[str]:
+    """Once for all keys of a family that say the same; with the key where they do not."""
+    metrics = {row.metric.meaning: row.metric for row in reversed(list(rows))}
+    families = Counter(split_name(metric.name)[0] for metric in metrics.values())
+    told = []
+    for meaning, metric in reversed(metrics.items()):
+        family = split_name(metric.name)[0]
+        name = family if families[family] == 1 else metric.name
+        label = printable(name.partition(".")[2] or name)
+        told.append(f"{label} ({better_text(metric)}): {meaning}")
+    return told
+
+
+def left_out(rows: Iterable[Row]) -> Iterator[str]:
+    """Metrics that one side has not, by the reason, and those that are refused."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.shift is None:
+            reasons.setdefault(row.reason, []).append(printable(row.metric.name))
+    for reason, names in reasons.items():
+        yield f"not judged, {reason}: {', '.join(names)}"
+
+
+def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
+    """What change, interval, ~ and faces are, as sentences."""
+    if not is_tested(comparison):
+        return one_run_each(comparison) if is_untested(comparison) else []
+    level = level_text(comparison)
+    count = len({row.metric.name for row in comparison.rows if row.shift is not None})
+    words = [
+        f"Columns of sides ({comparison.base.name}, ...) are medians of runs."
+        f" change is the Hodges-Lehmann shift, interval what it can be with {level} confidence."
+        f" ~ stands where {tests_text(comparison, 'the')} cannot tell it from chance (p above"
+        f" {comparison.alpha:g})."
+    ]
+    if is_untested(comparison):
+        words.append(
+            "Of metrics with one run each, which nothing tests, it is the change as it is."
+        )
+    if faces:
+        words.append(
+            ":) better and :( worse: the test is sure that it changed, and the estimate, which is"
+            f" not tested, is more than {comparison.margin * 100:g} %; :| anything else."
+        )
+    if count > 1 and any(row.q is not None for row in comparison.rows):
+        words.append(
+            f"Of those marked, at most {FALSE_SHARE * 100:g} % are expected to be chance"
+            f" (Benjamini-Hochberg over {count} metrics, of which those with the same order of runs"
+            " are one): declare those that count in a policy and use wbscope gate."
+        )
+    elif count > 1:
+        words.append(
+            f"With {count} metrics at that level, about {count * comparison.alpha:.2g} look changed"
+            " by chance alone: declare those that count in a policy and use wbscope gate."
+        )
+    return words
+
+
+def one_run_each(comparison: Comparison) -> list[str]:
+    """What the numbers are where no test was possible."""
+    return [
+        f"Columns of sides ({comparison.base.name}, ...) are values of one run each, and change is"
+        " from the one to the other. No test is possible with one run each, so there is no interval"
+        " and no p, and any change may be chance."
+    ]
+
+
+def is_tested(comparison: Comparison) -> bool:
+    """Whether there is a metric that more than one run, or a published mean, tells of."""
+    return any(row.shift is not None and not row.is_untested for row in comparison.rows)
+
+
+def is_untested(comparison: Comparison) -> bool:
+    """Whether there is a metric with one run each."""
+    return any(row.shift is not None and row.is_untested for row in comparison.rows)
+
+
+def tests_text(comparison: Comparison, article: str) -> str:
+    """The tests that were made."""
+    shifts = [row.shift for row in comparison.rows if row.shift and not row.is_untested]
+    means = sum(map(is_published, shifts))
+    ranks = [f"{article} exact Mann-Whitney test"] if means < len(shifts) else []
+    return " or ".join([*ranks, *(["Welch's t of published means"] if means else [])])
+
+
+def level_text(comparison: Comparison) -> str:
+    """95 %"""
+    return f"{100 - comparison.alpha * 100:g} %"
+
+
+_OPS = "ops."
+_VMSTAT = "mmtests_vmstat.value"
+_NO_PERCENT = "---"
+# Times are in seconds where two decimals of them say something.
+_LEAST_SECONDS = 0.1
+# Above this, two decimals are no digits of the number.
+_MOST_DECIMALS = 1e15
+
+
+def mmtests_text(comparison: Comparison, width: int = PAGE_WIDTH) -> str:
+    """All metrics that the base and another side have; text around them has this width."""
+    rows = [row for row in comparison.rows if row.base_sample.values and row.sample.values]
+    names = list(dict.fromkeys(row.metric.name for row in rows))
+    by_side = {(row.side, row.metric.name): row for row in rows}
+    sides = [side.name for side in comparison.sides]
+    table = [["", *(cell for side in sides for cell in (printable(side), ""))]]
+    for name in names:
+        found = [by_side.get((side, name)) for side in sides[1:]]
+        table.append(_mmtestspage_line(next(row for row in found if row is not None), found))
+    doubts = [f"{line}\n" for line in doubt_lines(comparison, width)]
+    text = "".join([*doubts, "\n"] if doubts else []) + _aligned(table)
+    return text + _left_out(comparison, width) + _legend(comparison, rows, width)
+
+
+def gain(metric: Metric, base: float, value: float) -> float | None:
+    """Per cent by which it is better, or by which it moved where neither way is.
+
+    None where the base is 0 and the value is not.
+    """
+    if base == value:
+        return 0.0
+    if base == 0:
+        return None
+    change = (value - base) * 100 / abs(base)
+    if metric.better == "neutral":
+        return abs(change)
+    return -change if metric.better == "lower" else change
+
+
+def _mmtestspage_line(first: Row, rows: Sequence[Row | None]) -> list[str]:
+    metric, base = first.metric, first.base_sample
+    samples = [base, *(row.sample for row in rows if row is not None)]
+    in_seconds = _in_seconds(metric, samples)
+    cells = [_label(metric), _number(metric, base, in_seconds), _percent(0.0, False)]
+    for row in rows:
+        if row is None:
+            cells += ["-", ""]
+        else:
+            cells += [_number(metric, row.sample, in_seconds), _percent(_gain(row), row.is_sure)]
+    return cells
+
+
+def _in_seconds(metric: Metric, samples: Sequence[Sample]) -> bool:
+    """Of what benchmarks measure, as mmtests has it; other times have their unit."""
+    if metric.unit != "ns" or not metric.name.startswith(_OPS):
+        return False
+    means = [abs(s.description.mean) for s in samples if s.description.mean]
+    return not means or (seconds(max(means)) >= 1 and seconds(min(means)) >= _LEAST_SECONDS)
+
+
+def _label(metric: Metric) -> str:
+    """Ops NAME, the words of vmstat's table, or the metric's name."""
+    if metric.name.startswith(_OPS):
+        name = metric.name.removeprefix(_OPS)
+        return printable(f"Ops {name.removesuffix('_ns').removesuffix('_count')}")
+    family, keys = split_name(metric.name)
+    return keys["name"].replace("_", " ") if family == _VMSTAT else printable(metric.name)
+
+
+def _number(metric: Metric, sample: Sample, in_seconds: bool) -> str:
+    """Seconds and what benchmarks count with two decimals, the rest with its unit."""
+    mean = sample.description.mean
+    if mean is None:
+        return "-"
+    if metric.name.startswith(_VMSTAT):
+        if metric.unit == "%":
+            return f"{mean:.0f}%"
+        return f"{mean:.0f}" if metric.unit != "pages/s" else f"{mean:.3f}"
+    if abs(mean) >= _MOST_DECIMALS:
+        return mean_text(metric, mean)
+    if in_seconds:
+        return f"{seconds(mean):.2f}"
+    if metric.name.startswith(_OPS) and metric.unit not in ("ns", "bytes", "bytes/s", "ratio"):
+        return f"{mean:.2f}"
+    return mean_text(metric, mean)
+
+
+def _gain(row: Row) -> float | None:
+    """None also for what is not judged."""
+    old, new = row.base_sample.description.mean, row.sample.description.mean
+    if old is None or new is None or row.shift is None:
+        return None
+    return gain(row.metric, old, new)
+
+
+def _percent(change: float | None, is_sure: bool) -> str:
+    shown = _NO_PERCENT if change is None else f"{change:.2f}%"
+    left, right = ("*", "*") if is_sure else ("(", ")")
+    return f"{left}{shown:>7}{right}"
+
+
+def _aligned(table: list[list[str]]) -> str:
+    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
+    lines = []
+    for row in table:
+        cells = [row[0] + " " * (sizes[0] - cell_len(row[0]))]
+        cells += [" " * (s - cell_len(c)) + c for c, s in zip(row[1:], sizes[1:], strict=True)]
+        lines.append(" ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _left_out(comparison: Comparison, width: int) -> str:
+    told = []
+    for side in comparison.sides[1:]:
+        name = f"{printable(side.name)}: " if len(comparison.sides) > 2 else ""
+        told += [folded(name + line, width) for line in left_out(comparison.of_side(side.name))]
+    return "".join(["\n", *(f"{line}\n" for line in told)] if told else [])
+
+
+def _legend(comparison: Comparison, rows: Sequence[Row], width: int) -> str:
+    runs = " + ".join(str(len(side.runs)) for side in comparison.sides)
+    told = f"means of {runs} runs; per cent: better is positive"
+    if any(row.metric.better == "neutral" for row in rows):
+        told += ", without a sign where neither way is better"
+    if any(row.is_sure for row in rows):
+        told += f"; in ** where p is at most {comparison.alpha:g}"
+    else:
+        told += "; none is told apart from chance"
+    return f"\n{folded(told, width)}\n"
