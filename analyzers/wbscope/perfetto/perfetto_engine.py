@@ -25,13 +25,12 @@ from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, quote_any, wide_enough
 from wbscope.library.sqlfile import SqlFile
-from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.perfetto.perfetto_library import QUERY_PREFIX, perfetto_library
 from wbscope.perfetto.to_database import died, ingest_facts, load
 from wbscope.perfetto.trace_processor import TraceProcessor, TraceProcessorDied, TraceProcessorError
 from wbscope.source.plain_files import report_of
 from wbscope.source.source import Kind, Source
 
-QUERY_PREFIX = "wbscope_"
 _WIDTH = 80
 _TYPES = {"INTEGER": "LONG", "REAL": "DOUBLE", "TEXT": "STRING", "BLOB": "BYTES"}
 # What PerfettoSQL cannot have in a list of columns, quoted or not. A raw event keeps the kernel's
