@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Side against side, metric by metric: what differs, how surely, and which way that is.
 
-Such a side is one run with a spread. Against another one, or against runs, whose own
-mean, s.d. and n are taken then, the means are tested by Welch's t.
+A side of means with s.d. and n, as papers and perf stat -r give them, is one run with a spread.
+Against another one, or against runs, whose own mean, s.d. and n are taken then, the means are
+tested by Welch's t.
 """
 
 from __future__ import annotations

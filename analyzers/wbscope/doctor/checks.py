@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of this machine matters for a recording: HZ, BTF, PSI, cgroups, mounts, probes.
 
-Source: proc_pid_mountinfo(5).
-
 Nothing is ever advised to be mounted over something: a mount over /sys/fs/cgroup hides every
 controller of version 1 from whoever uses it.
-Source: include/linux/backing-dev.h, inode_cgwb_enabled(): memory and io on version 2.
+Sources: include/linux/backing-dev.h, inode_cgwb_enabled(): memory and io on version 2;
+proc_pid_mountinfo(5).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 The guest has no network and no files of this machine but what is copied into its first file
 system. It writes two archives to raw disks: the recording, and what lies beside it.
 
-themselves.
+A scenario is a shell text in a guest, without a recording of ours: what tests and tools boot that
+record by themselves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of a lab on disk, and which of them are finished.
 
-DIR/matrix.toml           as it was read
+    DIR/matrix.toml           as it was read
     DIR/lab.json              digest of the matrix, versions
     DIR/CELL/run-1/           a run folder; its meta.json has `lab`
     DIR/CELL/run-2.failed/    why.json, the console, what the workload said

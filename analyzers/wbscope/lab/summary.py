@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of a lab by cell, and what a step of the matrix changes.
 
-It is a baseline, so compare reads it too, with one more entry: what the folder of the lab told.
+The file of results is a baseline, so compare reads it, too, with one more entry: what the folder of
+the lab told.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ vm.dirty_write_behind = 0
 COPY                              a word of capitals names the step, where a part
 real 0m3.629s                     has several
 
-Ops io-duration-715M        12.00 (   0.00%)        7.00 (  41.67%)
+    Ops io-duration-715M        12.00 (   0.00%)        7.00 (  41.67%)
     Hmean     1               1234.50 (   0.00%)     1200.25 *  -2.77%*
     Page writes by reclaim    1655843              4009929
 

@@ -8,7 +8,8 @@ ftrace_stats, system_info).
 
 Threads and CPUs of two machines have the same numbers, so only the first machine is read.
 
-A run folder's own files go before them.
+Counters of /proc that the trace itself holds (data source linux.sys_stats) are as files beside it;
+a run folder's own files go before them.
 """
 
 from __future__ import annotations

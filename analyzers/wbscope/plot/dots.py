@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small pictures of a metric: dots of runs, shares of pauses, cells of a lab, commits.
 
-Written as SVG by hand: a page has a hundred of them, and matplotlib takes 0.1 s for each.
-
-Written as SVG by hand: the policy of a page lets no element have styles of its own, and
-matplotlib's do.
-
-Written as SVG by hand, as the dots of a comparison: a page has a hundred of them.
+Written as SVG by hand: a page has a hundred of them, and matplotlib takes 0.1 s for each; the
+policy of a page lets no element have styles of its own, and matplotlib's do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be recorded, the register of recordings that go on, and files past the page cache.
 
-A task that makes pages dirty is held in balance_dirty_pages() while the machine is over its
-dirty limit, whichever disk is the slow one: also a recorder whose own disk is fast. Direct
-writes make no page dirty. Where a file system refuses them (tmpfs before 6.6, some FUSE) a file
-is written as any other; tmpfs holds nobody.
+Files are written past the page cache: a task that makes pages dirty is held in
+balance_dirty_pages() while the machine is over its dirty limit, whichever disk is the slow one:
+also a recorder whose own disk is fast. Direct writes make no page dirty. Where a file system
+refuses them (tmpfs before 6.6, some FUSE) a file is written as any other; tmpfs holds nobody.
 Source: mm/page-writeback.c; open(2), O_DIRECT.
 
 A recording that changes the machine has an entry in the register, which its recorder

@@ -11,8 +11,9 @@ of the sampler; where that is refused, these sources are read ten times less oft
 A machine has thousands of cgroups: sampled are a few, found by debugfs wb_stats (Linux 6.10 and
 later), by where the workload's processes are, and by dirty pages in memory.stat.
 
-Its own events of that name, in a small trace instance beside that of the run: so they are
-counted whatever the run records, and up to the moment when its files are written.
+How long the recorder itself was held in balance_dirty_pages() comes from its own events of that
+name, in a small trace instance beside that of the run: they are counted whatever the run records,
+and up to the moment when its files are written.
 """
 
 from __future__ import annotations

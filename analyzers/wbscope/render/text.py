@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A result as text: cells, columns, tables, CSV, Markdown, HTML, and messages as lines.
 
-JSON, CSV and Parquet keep the order of the query.
+Columns are in the order for people: keys, what matters most, the rest. JSON, CSV and Parquet keep
+the order of the query.
 
 Texts come from a stranger's trace: names of tasks, paths. They are written so that they neither
 drive a terminal nor become a formula of a spreadsheet, unless a program wants them as recorded.

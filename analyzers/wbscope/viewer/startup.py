@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the UI does at start: tracks that matter opened and pinned, tabs, workspaces.
 
-What they say is in the commands, as rows of literals: the verdict of `wbscope explain`, to the
+What the tabs say is in the commands, as rows of literals: the verdict of `wbscope explain`, to the
 letter. A file that is opened without its run has it as slices.
 
 The first view stays the UI's own workspace, which has all tracks.
