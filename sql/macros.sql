@@ -167,24 +167,6 @@ finding_cgroup!(loss) =
       THEN loss.cgroup_ino
   END;
 
--- Why a task left its CPU, of sched_switch and wb_units: R could go on, S
--- sleeps, D blocked (uninterruptible), T stopped or traced, I a thread of the
--- kernel that has nothing to do, X ended; NULL = nothing tells. TASK_KILLABLE
--- has the bit of TASK_UNINTERRUPTIBLE, too; D|K of texts is TASK_KILLABLE: its
--- 128 is the idle bit of 4.14 and later. Without bits for tasks that sleep or
--- end prev_state is 0, with a bit above 255 for a task that was preempted.
-left_state!(switch, bits) =
-  CASE
-    WHEN switch.prev_state IS NULL THEN NULL
-    WHEN switch.prev_state & bits.dead_bits <> 0 THEN 'X'
-    WHEN switch.prev_state & bits.idle_bits <> 0
-      AND switch.prev_state & 130 <> 130 THEN 'I'
-    WHEN switch.prev_state & 2 <> 0 THEN 'D'
-    WHEN switch.prev_state & 1 <> 0 THEN 'S'
-    WHEN switch.prev_state & 12 <> 0 THEN 'T'
-    ELSE 'R'
-  END;
-
 -- A device stopped: it is silent for far longer than its rate makes of what it
 -- has; silence is wb_busy, rate wb_disk_rate. One that wrote nothing else has
 -- no rate.

@@ -56,7 +56,7 @@ SUBJECTS = ("sql/views/", "sql/warnings/", "sql/timelines/")
 SQL_FOLDERS = (*SUBJECTS, "sql/queries/", "sql/findings/")
 MAX_SUBJECT_LINES = 800  # of a file of sql/views
 MAX_SELECT_LINES = 150  # of an object
-MAX_DEPTH = 13  # views on views, steps counted; wanted: 10
+MAX_DEPTH = 14  # views on views, steps counted; wanted: 10
 # Numbers of the kernel itself, by file.
 KERNEL_NUMBERS = {
     "sql/views/probe.sql": {1000},  # HZ, in ms: balance_dirty_pages() starts anew behind -HZ
@@ -404,7 +404,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     # tests 70,000 lines, 1,800 tracked files.
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
-        (14, "steps that several files share", sum(file.shared for file in views)),
+        (15, "steps that several files share", sum(file.shared for file in views)),
         (27_600, "lines of SQL", sum(lines("sql/", ".sql"))),
         (54_100, "lines of Python", sum(python)),
         (211, "files of Python", len(python)),

@@ -59,18 +59,9 @@ WITH
     HAVING total(max(p.written_bytes, 0)) >= v.few_pages_count * u.page_bytes
   ),
   moves AS (
-    SELECT
-      s.prev_pid AS tid,
-      s.seq, s.ts,
-      0 AS is_on,
-      left_state!(s, k) AS left_state
-    FROM wb_units AS k
-    CROSS JOIN raw_sched_switch AS s
-    WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT w.tid FROM writer AS w)
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, 1, NULL
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid <> 0 AND s.next_pid IN (SELECT w.tid FROM writer AS w)
+    SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
+    FROM wb_switch AS s
+    WHERE s.tid IN (SELECT w.tid FROM writer AS w)
   ),
   paired AS (
     SELECT

@@ -198,7 +198,6 @@ CROSS JOIN wb_units AS u;
 --   debugger.
 -- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
 -- @optional sched:sched_switch
--- @column   tid INTEGER thread
 -- @column   ts INTEGER ns, when it left the CPU, or got it
 -- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
 --   if it did not
@@ -212,18 +211,9 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
   ),
   moves AS (
-    SELECT
-      s.prev_pid AS tid,
-      s.seq, s.ts,
-      0 AS is_on,
-      left_state!(s, k) AS left_state
-    FROM wb_units AS k
-    CROSS JOIN raw_sched_switch AS s
-    WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT d.tid FROM dirtier AS d)
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, 1, NULL
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid <> 0 AND s.next_pid IN (SELECT d.tid FROM dirtier AS d)
+    SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
+    FROM wb_switch AS s
+    WHERE s.tid IN (SELECT d.tid FROM dirtier AS d)
   ),
   paired AS (
     SELECT

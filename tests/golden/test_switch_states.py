@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.runs import REPOSITORY
 from support.wait_events import MS, Waits
-from wbscope.library.statements import read_macros
 
 _NOLOAD, _PARKED_3_9, _PARKED, _IDLE = 0x400, 0x200, 0x40, 0x80
 
@@ -44,12 +42,10 @@ def test_states_by_kernel(tmp_path: Path, kernel: str, state: int, wanted: str) 
     waits.sleep(10, 20, 11, state)
     waits.write(tmp_path)
     with wbscope.open(tmp_path) as run:
-        macros = read_macros((REPOSITORY / "sql/macros.sql").read_text())
-        (left,) = (macro for macro in macros if macro.name == "left_state")
-        select = "SELECT left_state!(s, k) AS left FROM raw_sched_switch AS s, wb_units AS k"
-        found = [row["left"] for row in run.sql(left.expand(select)).records()]
+        rows = run.sql("SELECT is_on, left_state FROM wb_switch ORDER BY seq").records()
+        found = [(row["is_on"], row["left_state"]) for row in rows]
         blocked = len(run.sql("SELECT seq FROM wb_blocked").records())
-    assert found[0] == wanted
+    assert found == [(0, wanted), (1, None)]
     assert blocked == (wanted == "D")
 
 
