@@ -263,8 +263,9 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
     first = kept()
     assert len(first) == 1
     assert kept() == first
-    view = library / "timelines" / "tl_fairness.sql"
-    view.write_text(view.read_text().replace("SELECT\n", "SELECT ALL\n"))
+    view = library / "timelines" / "task.sql"
+    head = "CREATE VIEW tl_fairness AS\nSELECT"
+    view.write_text(view.read_text().replace(head, f"{head} ALL"))
     second = kept()
     assert len(second) == 2
     copied = tmp_path / "run"
