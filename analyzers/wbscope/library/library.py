@@ -258,6 +258,7 @@ def load_library(
     engine: str = ENGINES[0],
     adapters: Adapters = sqlite_adapters,
     makers: Sequence[Path] = (),
+    query_prefix: str = "",
 ) -> Library:
     """Read the library from `folder`, or that of this installation, which is read once for all.
 
@@ -265,14 +266,15 @@ def load_library(
 
     Its views, queries and timelines are one text; the adapters below are the engine's: made of
     the catalog, and what lies in adapters/ENGINE besides. `makers` are the folders with all that
-    `adapters` reads beside the library, its code among it.
+    `adapters` reads beside the library, its code among it. Whatever reads a query reads a view
+    whose name begins with `query_prefix`.
 
     Raises: SetupError.
     """
     root = find_sql_dir() if folder is None else folder
 
     def read() -> Parsed:
-        return _read(root, engine, adapters)
+        return _read(root, engine, adapters, query_prefix)
 
     state = state_of(root, engine, makers)
     if state not in _loaded:
@@ -281,7 +283,7 @@ def load_library(
     return _loaded[state]
 
 
-def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
+def _read(root: Path, engine: str, adapters: Adapters, query_prefix: str) -> Parsed:
     catalog = root / _CATALOG
     found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
     macros = _macros(root / "macros.sql")
@@ -299,6 +301,8 @@ def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
     _add_warnings(files)
     _check_needs(files)
     _inherit_columns(files)
+    if query_prefix:
+        _prefix_queries(files, query_prefix)
     return files, read_profiles(root / _PROFILES)
 
 
@@ -373,6 +377,18 @@ def _add_warnings(files: dict[str, SqlFile]) -> None:
             warns="\nUNION ALL\n".join(caution.words(file.select) for file, caution in mine),
             warns_needs=tuple(dict.fromkeys(chain.from_iterable(file.needs for file, _ in mine))),
         )
+
+
+def _prefix_queries(files: dict[str, SqlFile], prefix: str) -> None:
+    queries = {file.name for file in files.values() if file.kind == "query"}
+
+    def prefixed(text: str, needs: Iterable[str]) -> str:
+        read = "|".join(queries.intersection(needs)) or "(?!)"
+        return re.sub(rf"\b(FROM|JOIN)(\s+)({read})\b", rf"\1\2{prefix}\3", text)
+
+    for name, file in files.items():
+        select, warns = prefixed(file.select, file.needs), prefixed(file.warns, file.warns_needs)
+        files[name] = replace(file, select=select, warns=warns)
 
 
 def _inherit_columns(files: dict[str, SqlFile]) -> None:

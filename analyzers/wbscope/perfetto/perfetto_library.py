@@ -8,10 +8,8 @@ the captured event formats: a Perfetto trace has none.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from textwrap import indent
@@ -36,8 +34,6 @@ from wbscope.perfetto.stream import Label, References, load_references
 
 # A query is a view of this and its name there.
 QUERY_PREFIX = "wbscope_"
-# What was read, and the same with these names.
-_made: dict[int, tuple[Library, Library]] = {}
 _RECORDS = "raw_ftrace_event"
 _SYSTEMS = "event_system"
 
@@ -68,29 +64,7 @@ def perfetto_library(folder: Path | None = None) -> Library:
     Raises: SetupError.
     """
     made_with = (Path(__file__).parent, find_formats_dir())
-    return _named(load_library(folder, "perfetto", _adapters, made_with))
-
-
-def _named(library: Library) -> Library:
-    """With queries read by the names that they have in trace processor."""
-    if (known := _made.get(id(library))) is not None and known[0] is library:
-        return known[1]
-    queries = {query.name for query in library.queries()}
-
-    def named(text: str, needs: Iterable[str]) -> str:
-        read = "|".join(queries.intersection(needs)) or "(?!)"
-        return re.sub(rf"\b(FROM|JOIN)(\s+)({read})\b", rf"\1\2{QUERY_PREFIX}\3", text)
-
-    files = {
-        name: replace(
-            file,
-            select=named(file.select, file.needs),
-            warns=named(file.warns, file.warns_needs),
-        )
-        for name, file in library.files.items()
-    }
-    _made[id(library)] = library, Library(files, library.profiles)
-    return _made[id(library)][1]
+    return load_library(folder, "perfetto", _adapters, made_with, QUERY_PREFIX)
 
 
 def _adapters(catalog: Catalog) -> Iterator[SqlFile]:
