@@ -112,6 +112,15 @@ def test_a_file_that_is_too_long(layout: ModuleType) -> None:
     assert any(f"wanted at most {layout.MAX_SUBJECT_LINES}" in what for _, what in told)
 
 
+def test_a_macro_has_no_threshold(layout: ModuleType) -> None:
+    macros = (REPOSITORY / "sql/macros.sql").read_text()
+    (check,) = set(layout.rules("sql/macros.sql")) - {layout.check_source}
+    assert list(check("sql/macros.sql", macros)) == []
+    changed = macros.replace("event.think >= 500", "event.think >= 700")
+    ((_, told, _),) = check("sql/macros.sql", changed)
+    assert told == "'>= 700' is a bare threshold"
+
+
 def test_a_query_has_a_file_of_its_own(layout: ModuleType) -> None:
     query = (REPOSITORY / "sql/queries/pressure.sql").read_text()
     assert found(layout, query, "sql/queries/pressure.sql") == []

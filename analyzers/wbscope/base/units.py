@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and tasks for people: the only place with prefixes and powers of ten."""
+"""Numbers and tasks for people, and units of other tools: the only place with powers of ten."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ _DURATIONS = {
     "s": 1_000_000_000,
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
+}
+# getrusage(2) counts file system input and output in these.
+BYTES_PER_BLOCK = 512
+
+# A unit's name in metrics, and how many of it one of the text's is.
+Unit = tuple[str, float]
+
+_TOOL_TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "msec": 1_000_000, "s": 1_000_000_000}
+_TOOL_BYTES = {
+    **{"B": 1, "bytes": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3},
+    **{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
 }
 _NS_PER_S = _DURATIONS["s"]
 _NS_PER_US = _DURATIONS["us"]
@@ -350,3 +361,23 @@ def duration_argument(ns: int) -> str:
 def task_words(comm: object, tid: object) -> str:
     """Name and number; the number once for a task whose name nobody recorded."""
     return str(comm) if comm == f"tid {tid}" else f"{comm} {tid}"
+
+
+def unit_of_text(text: str) -> Unit:
+    """The unit that a text means; one that is not known stays as it is.
+
+    kB and KB are 1000 bytes, as in budgets and margins; what /proc and time(1) call kB
+    is KiB.
+    """
+    if text in _TOOL_TIMES:
+        return "ns", float(_TOOL_TIMES[text])
+    if text in _TOOL_BYTES:
+        return "bytes", float(_TOOL_BYTES[text])
+    amount, slash, second = text.rpartition("/")
+    if slash and second in ("s", "sec") and amount in _TOOL_BYTES:
+        return "bytes/s", float(_TOOL_BYTES[amount])
+    if text == "%":
+        return "ratio", 0.01
+    if text in ("", "count"):
+        return "count", 1.0
+    return text, 1.0

@@ -13,17 +13,10 @@ from typing import Any
 
 from wbscope.base.errors import InputError, QueryError, UsageError
 from wbscope.base.result import Notice
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import MOST_BYTES, bad, scaled, shown
 from wbscope.measure.fio import FIO_FIX, fio_document, parse_fio
-from wbscope.measure.metric import (
-    FileRun,
-    FileRuns,
-    Scalars,
-    known,
-    metric,
-    repetitions,
-    unit_of_text,
-)
+from wbscope.measure.metric import FileRun, FileRuns, Scalars, known, metric, repetitions
 from wbscope.measure.perf import is_perf_csv, parse_perf_stat, perf_results
 from wbscope.measure.reports import (
     is_mmtests,

@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import Node, bad, decimal, failed, load, shown
-from wbscope.measure.metric import Scalars, known, metric, unit_of_text
+from wbscope.measure.metric import Scalars, known, metric
 
 # Those of fio's own list that people read; a list of the user's own is taken whole.
 _FIO_LIST = frozenset((1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99))

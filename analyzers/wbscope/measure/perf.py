@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import Node, bad, decimal, load, scaled, shown
-from wbscope.measure.metric import Scalars, Spread, Told, known, metric, told, unit_of_text
+from wbscope.measure.metric import Scalars, Spread, Told, known, metric, told
 
 _CSV_FIX = "record it with: perf stat -x';' -o perf-stat.txt COMMAND"
 _VALUE = r"(?:<not counted>|<not supported>|[0-9]+(?:[.,][0-9]+)?)"

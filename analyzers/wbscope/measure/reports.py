@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from wbscope.base.result import Notice
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import Node, bad, decimal, failed, load, scaled, shown
 from wbscope.measure.metric import (
     Better,
@@ -36,7 +37,6 @@ from wbscope.measure.metric import (
     metric,
     names_of,
     repetitions,
-    unit_of_text,
 )
 from wbscope.measure.perf import perf_block, perf_header
 from wbscope.measure.time import TimeResult, has_shell_time, time_results

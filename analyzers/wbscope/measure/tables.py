@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wbscope.base.result import Notice
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import bad, scaled, shown
 from wbscope.measure.metric import (
     BETTER,
@@ -32,7 +33,6 @@ from wbscope.measure.metric import (
     Told,
     is_sane,
     metric,
-    unit_of_text,
 )
 
 # The end of the meaning of a value of which nothing else is known.

@@ -15,8 +15,9 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from wbscope.base.units import BYTES_PER_BLOCK, unit_of_text
 from wbscope.measure.document import bad, decimal, failed, scaled, shown
-from wbscope.measure.metric import BYTES_PER_BLOCK, Scalars, known, metric, unit_of_text
+from wbscope.measure.metric import Scalars, known, metric
 
 _SHELL_FIX = "save what time printed, all three lines: { time COMMAND; } 2> time.txt"
 _ORDER = ("real", "user", "sys")

@@ -9,17 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from wbscope.base.units import unit_of_text
 from wbscope.measure.document import bad, decimal, scaled, shown
-from wbscope.measure.metric import (
-    Scalars,
-    Told,
-    counters,
-    known,
-    metric,
-    names_of,
-    sampled,
-    unit_of_text,
-)
+from wbscope.measure.metric import Scalars, Told, counters, known, metric, names_of, sampled
 
 _FIX = "record it with: cat /proc/vmstat > vmstat.before (and vmstat.after at the end)"
 
