@@ -491,7 +491,8 @@ SELECT
   s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
   CASE
     WHEN s.unknown_why IS NOT NULL THEN s.unknown_why
-    WHEN s.event NOT IN (SELECT r.event FROM _check_recorded AS r)
+    WHEN s.event IS NOT NULL
+      AND s.event NOT IN (SELECT r.event FROM _check_recorded AS r)
       THEN 'the trace has not all of '
         || substr(s.event, instr(s.event, ':') + 1)
     WHEN s.trace_value IS NULL
