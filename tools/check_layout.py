@@ -409,7 +409,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     # tests 70,000 lines, 1,800 tracked files.
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
-        (15, "steps that several files share", sum(file.shared for file in views)),
+        (16, "steps that several files share", sum(file.shared for file in views)),
         (27_600, "lines of SQL", sum(lines("sql/", ".sql"))),
         (54_100, "lines of Python", sum(python)),
         (211, "files of Python", len(python)),

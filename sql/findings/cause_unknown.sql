@@ -47,9 +47,9 @@ WITH
   ),
   asleep AS (
     SELECT a.*, row_number() OVER (
-      PARTITION BY a.asleep_bdi ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
+      PARTITION BY a.bdi ORDER BY a.asleep_ns DESC, a.tid
     ) AS place
-    FROM lost_time AS a
+    FROM wb_asleep AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
   )
@@ -90,7 +90,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
-LEFT JOIN asleep AS a ON a.asleep_bdi = t.bdi AND a.place = 1
+LEFT JOIN asleep AS a ON a.bdi = t.bdi AND a.place = 1
 LEFT JOIN estimated AS e ON e.bdi = t.bdi
 WHERE t.finding = 'cause_unknown' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

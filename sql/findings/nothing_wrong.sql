@@ -53,7 +53,6 @@
 --   nothing shows that its device was busy; NULL = none
 -- @column    tid INTEGER its number
 -- @column    asleep_bdi TEXT that device; NULL = not known
--- @column    asleep_ratio REAL share of its life
 -- @column    life_ns INTEGER how long it was seen
 -- @column    stuck TEXT what stood still (_standstill); NULL = nothing
 -- @column    resource TEXT I/O or memory, which tasks waited for by PSI, where
@@ -128,16 +127,12 @@ WITH
     CROSS JOIN wb_rule AS v
   ),
   asleep AS (
-    SELECT
-      a.tid, a.comm,
-      a.asleep_bdi AS bdi,
-      a.asleep_ratio, a.life_ns
-    FROM lost_time AS a
+    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
+    FROM wb_asleep AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
-      AND coalesce(a.asleep_busy_ratio, 0) < v.busy_ratio
-      AND a.asleep_ratio * a.life_ns * (1 - coalesce(a.asleep_busy_ratio, 0))
-        >= v.loss_least_ns
+      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
     ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
     LIMIT 1
   ),

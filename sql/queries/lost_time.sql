@@ -49,10 +49,6 @@
 -- @column   life_ns INTEGER from the first to the last wait, throttle event or
 --   switch of the task
 -- @column   asleep_ratio REAL share of that in which it was in known waits
--- @column   asleep_bdi TEXT device that it waited longest for in these
--- @column   asleep_busy_ratio REAL share of these in which the device had
---   requests, by these or by the samples of its counters; 0 where neither was
---   recorded
 -- @metric   total_ns lower: how long a program stood still for this reason
 WITH
   chosen AS (
@@ -91,38 +87,6 @@ WITH
       CASE WHEN h.held_ns = c.most_ns THEN h.held_ns END AS part_ns
     FROM held AS h
     JOIN longest AS c ON c.call_seq = h.call_seq
-  ),
-  -- How much of its life each task was asleep in known waits, and in how much
-  -- of that its device had requests.
-  waited AS (
-    SELECT
-      l.task_id, l.bdi,
-      sum(l.dur) AS dur,
-      total(l.dur * l.busy_ratio) AS busy_ns,
-      min(l.ts) AS first_ts,
-      max(l.ts + l.dur) AS last_ts
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.finding IS NOT 'flusher_waits_journal' AND in_time!(l.ts, b)
-    GROUP BY l.task_id, l.bdi
-  ),
-  summed AS (
-    SELECT
-      w.task_id, w.bdi,
-      max(w.dur) AS longest_ns,
-      sum(w.dur) AS asleep_ns,
-      sum(w.busy_ns) AS busy_ns,
-      min(w.first_ts) AS first_ts,
-      max(w.last_ts) AS last_ts
-    FROM waited AS w
-    GROUP BY w.task_id
-  ),
-  asleep AS (
-    SELECT
-      s.task_id, s.bdi, s.asleep_ns, s.busy_ns,
-      max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns
-    FROM summed AS s
-    JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
   l.finding, l.tid, l.comm, l.kind, l.cause, l.bdi, l.cgroup_ino,
@@ -147,12 +111,9 @@ SELECT
       WHEN l.kind = 'throttle' THEN l.dur
     END
   ) AS whole_call_max_ns,
-  a.life_ns,
-  1.0 * a.asleep_ns / nullif(a.life_ns, 0) AS asleep_ratio,
-  a.bdi AS asleep_bdi,
-  a.busy_ns / nullif(a.asleep_ns, 0) AS asleep_busy_ratio
+  a.life_ns, a.asleep_ratio
 FROM chosen AS l
-LEFT JOIN asleep AS a ON a.task_id = l.task_id
+LEFT JOIN wb_asleep AS a ON a.task_id = l.task_id
 LEFT JOIN call AS c
   ON c.call_seq = l.call_seq AND c.finding IS l.finding
 GROUP BY

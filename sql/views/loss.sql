@@ -345,6 +345,57 @@ LEFT JOIN call AS c
   AND c.bdi IS s.bdi
   AND c.cgroup_ino IS s.cgroup_ino;
 
+-- @view     wb_asleep
+-- @shared
+-- @summary  How much of its life each task of users was asleep in known waits,
+--   and in how much of that its device had requests.
+-- @grain    task under a name; order task_id
+-- @key      task_id
+-- @optional writeback:balance_dirty_pages, sched:sched_switch
+-- @column   comm TEXT its name
+-- @column   bdi TEXT device that it waited longest for
+-- @column   asleep_ns INTEGER its waits
+-- @column   life_ns INTEGER from its first event to its last, or to the end of
+--   its last wait
+-- @column   asleep_ratio REAL share of its life
+-- @column   busy_ratio REAL of the waits, with a request on the device, by
+--   requests or by the samples of its counters; 0 where neither was recorded
+-- @materialize
+CREATE VIEW wb_asleep AS
+WITH
+  lost AS (
+    SELECT
+      l.task_id, l.bdi,
+      sum(l.dur) AS dur,
+      total(l.dur * l.busy_ratio) AS busy_ns,
+      min(l.ts) AS first_ts,
+      max(l.ts + l.dur) AS last_ts
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding IS NOT 'flusher_waits_journal' AND in_time!(l.ts, b)
+    GROUP BY l.task_id, l.bdi
+  ),
+  summed AS (
+    SELECT
+      l.task_id, l.bdi,
+      max(l.dur) AS longest_ns,
+      sum(l.dur) AS asleep_ns,
+      sum(l.busy_ns) AS busy_ns,
+      min(l.first_ts) AS first_ts,
+      max(l.last_ts) AS last_ts
+    FROM lost AS l
+    GROUP BY l.task_id
+  )
+SELECT
+  s.task_id, t.tid, t.comm, s.bdi, s.asleep_ns,
+  max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns,
+  1.0 * s.asleep_ns
+    / nullif(max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts), 0)
+    AS asleep_ratio,
+  s.busy_ns / nullif(s.asleep_ns, 0) AS busy_ratio
+FROM summed AS s
+JOIN wb_task AS t ON t.task_id = s.task_id;
+
 -- @view     _loss_throttle
 -- @summary  Each sleep of a throttled task with the finding that tells of it:
 --   the first rule that fits.
