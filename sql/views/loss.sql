@@ -375,15 +375,23 @@ WITH
     WHERE l.finding IS NOT 'flusher_waits_journal' AND in_time!(l.ts, b)
     GROUP BY l.task_id, l.bdi
   ),
+  ranked AS (
+    SELECT
+      l.task_id, l.bdi, l.dur, l.busy_ns, l.first_ts, l.last_ts,
+      row_number() OVER (
+        PARTITION BY l.task_id ORDER BY l.dur DESC, l.bdi
+      ) AS place
+    FROM lost AS l
+  ),
   summed AS (
     SELECT
-      l.task_id, l.bdi,
-      max(l.dur) AS longest_ns,
+      l.task_id,
+      max(CASE l.place WHEN 1 THEN l.bdi END) AS bdi,
       sum(l.dur) AS asleep_ns,
       sum(l.busy_ns) AS busy_ns,
       min(l.first_ts) AS first_ts,
       max(l.last_ts) AS last_ts
-    FROM lost AS l
+    FROM ranked AS l
     GROUP BY l.task_id
   )
 SELECT
