@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.archives import SHARED, unpacked
 from support.choice import CASES, PARTS, Case, Commit, chosen, commit_of, pairwise
 from support.cli import Wbscope
 from support.costs import Costs, of_functions
@@ -78,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Costs(config))
     if not hasattr(config, "workerinput"):  # workers have the PATH of who started them
         _compile_engines_once(config)
+        os.environ[SHARED] = _folder(config)
     # All that a job in the background or of nohup starts would ignore Ctrl-C as it does.
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -91,12 +93,17 @@ def _compile_engines_once(config: pytest.Config) -> None:
     questions about the largest one take 45 s in place of 39 s. A browser in tests/ui has both.
     """
     if (node := shutil.which("node")) is not None:
-        folder = tempfile.TemporaryDirectory(prefix="wbscope-tests-")
-        config.add_cleanup(folder.cleanup)
-        script = Path(folder.name, "node")
+        folder = _folder(config)
+        script = Path(folder, "node")
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(node)} --liftoff-only "$@"\n')
         script.chmod(0o755)
-        os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+        os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def _folder(config: pytest.Config) -> str:
+    folder = tempfile.TemporaryDirectory(prefix="wbscope-tests-")
+    config.add_cleanup(folder.cleanup)
+    return folder.name
 
 
 def _commit(config: pytest.Config) -> Commit | None:
@@ -126,7 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     costs = of_functions()
     if (commit := _commit(config)) is not None:
         os.environ["WBSCOPE_PART"] = str(commit.part)
-        always = pairwise(path.name for path in (_TESTS / "data" / "traces").iterdir())
+        always = pairwise(path.name for path in (unpacked("data") / "traces").iterdir())
         among = chosen(cases.values(), commit.part, costs, frozenset(always))
         _keep(config, items, {item for item, case in cases.items() if case in among})
     if config.getoption("--quick"):
@@ -188,7 +195,9 @@ def orphans_go_elsewhere() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     """What all workers share."""
-    return Once(tmp_path_factory)
+    base = tmp_path_factory.getbasetemp()
+    # A worker of pytest-xdist has a folder of its own in that of the run.
+    return Once((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once")
 
 
 @pytest.fixture(scope="session")

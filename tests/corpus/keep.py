@@ -9,16 +9,19 @@ A run whose own numbers do not prove its cause is refused.
 
 from __future__ import annotations
 
-import io
 import json
+import lzma
+import shutil
 import sys
-import tarfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.corpus import ARCHIVE, CORPUS, causes, proof
+from support.archives import packed
+from support.corpus import ARCHIVE, CORPUS, cases, causes, proof
 
+_HERE = Path(__file__).parent
+_DEMO = "6.1-slow-starves-fast"
 _MOST_BYTES = 400_000
 # Of no use to anybody who reads the run.
 _LEFT = ("said.txt",)
@@ -27,21 +30,6 @@ _NAMES = {
     "bad-no-background-start": "7.2-no-background-start",
     "good-no-background-start": "7.2-strict-limit-busy",
 }
-
-
-def _archive(run: Path) -> bytes:
-    """The same bytes for the same files."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
-        for path in sorted(run.iterdir()):
-            if path.name in _LEFT:
-                continue
-            entry = tarfile.TarInfo(path.name)
-            entry.size = path.stat().st_size
-            entry.mode = 0o644
-            with path.open("rb") as file:
-                archive.addfile(entry, file)
-    return out.getvalue()
 
 
 def _keep(run: Path, name: str, cause: str) -> str | None:
@@ -53,7 +41,8 @@ def _keep(run: Path, name: str, cause: str) -> str | None:
         if not one.least <= value <= one.most:
             return f"{one.quantity} is {value:g}, wanted {one.least:g} to {one.most:g}"
         lines.append(f'"{one.quantity}" = {value!r}')
-    content = _archive(run)
+    kept = (path for path in run.iterdir() if path.name not in _LEFT)
+    content = lzma.compress(packed(run, kept), preset=9)
     if len(content) > _MOST_BYTES:
         return f"{len(content)} bytes, wanted {_MOST_BYTES} at most"
     meta = json.loads((run / "meta.json").read_text())
@@ -77,6 +66,15 @@ def _keep(run: Path, name: str, cause: str) -> str | None:
     return None
 
 
+def _pack() -> None:
+    """Put all cases into the archives of their kernels, but for the run of wbscope demo."""
+    kernels = {path.name.partition("-")[0] for path in cases()}
+    for kernel in kernels:
+        files = (path for path in CORPUS.glob(f"{kernel}-*/*") if path.parent.name != _DEMO)
+        (_HERE / f"{kernel}.tar").write_bytes(packed(CORPUS, files))
+    shutil.copytree(CORPUS / _DEMO, _HERE / _DEMO, dirs_exist_ok=True)
+
+
 def main() -> int:
     failed = 0
     for lab in map(Path, sys.argv[1:]):
@@ -86,6 +84,7 @@ def main() -> int:
             why = _keep(run, name, name.partition("-")[2])
             failed += why is not None
             print(f"{name}: {why or 'kept'}")
+    _pack()
     return 1 if failed or len(sys.argv) < 2 else 0
 
 

@@ -12,15 +12,15 @@ import re
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.mutate_measurements import measurement_mutant
 from support.progress import Hang, hang_guard
-from support.runs import REPOSITORY
 from wbscope.base.errors import InputError
 from wbscope.measure.files import is_measurements, read_measurements
 from wbscope.measure.metric import is_sane
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
-_DATA = REPOSITORY / "tests/data/measure"
+_DATA = unpacked("data") / "measure"
 _BASES = sorted(path.name for path in _DATA.iterdir() if path.suffix != ".md")
 # Long lines of what expressions look for, each in its own way: what goes through all of it for each
 # part takes more than GUARD_SECONDS; to go through it once takes a second.

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.commands import Commands, problems
 from support.mutate_measurements import measurement_mutant
 from support.mutate_values import part_of_trace
@@ -31,7 +32,7 @@ from wbscope.measure.metric import is_sane
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _COMPARED = int(os.environ.get("WBSCOPE_COMPARED_MUTANTS", "32"))
-_DATA = REPOSITORY / "tests/data/measure"
+_DATA = unpacked("data") / "measure"
 _RUN = REPOSITORY / "examples/gate/runs/before-2"
 _TRACE = REPOSITORY / "examples/four-equal-writers/trace.dat"
 _OPS = b"""\

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from support.archives import unpacked
 from support.labs import new_lab
 from support.progress import hang_guard
 from support.properties import for_all
 from support.rundata import LEVEL, RATE, TIME, run
-from support.runs import REPOSITORY
 from support.textrun import sent_archive
 from wbscope.base.errors import WbscopeError
 from wbscope.compare.baseline import baseline_text, read_baseline
@@ -41,7 +41,7 @@ from wbscope.measure.files import read_measurements
 from wbscope.record.remote import unpack
 from wbscope.stats.tests import smallest_p, smallest_p_of
 
-_DATA = REPOSITORY / "tests/data/measure"
+_DATA = unpacked("data") / "measure"
 _PIECES = (
     b"", b"0", b"-1", b"2147483647", b"9223372036854775807", b"9223372036854775808", b"1e999",
     b"9" * 5000, b"0x" + b"f" * 5000, b"1." + b"0" * 400, b"NaN", b"-Infinity", b"nan", b"true",

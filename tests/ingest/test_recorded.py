@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.report import report_lines
 from support.runs import REPOSITORY
 
-_SAMPLES = REPOSITORY / "tests/data/traces"
+_SAMPLES = unpacked("data") / "traces"
 _RUN = REPOSITORY / "examples/four-equal-writers/trace.dat"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from support.archives import unpacked
 from support.cli import check_error
 from support.corpus import cases, unpack
 from support.faults import memory_disk
@@ -20,9 +21,9 @@ from support.tools import ingester_path, plan_option, run
 from support.tracedat import Trace
 
 _RUNS = sorted(path.parent for path in (REPOSITORY / "examples").rglob("trace.dat"))
-_TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
-_PATCHED = sorted(path.parent for path in (REPOSITORY / "tests/data/patched").glob("*/trace.dat"))
-_KILLED = sorted(path.parent for path in (REPOSITORY / "tests/data/killed").glob("*/trace.dat"))
+_TRACES = sorted(path.parent for path in (unpacked("data") / "traces").glob("*/trace.dat"))
+_PATCHED = sorted(path.parent for path in (unpacked("data") / "patched").glob("*/trace.dat"))
+_KILLED = sorted(path.parent for path in (unpacked("data") / "killed").glob("*/trace.dat"))
 _PLAN = {
     "writeback:balance_dirty_pages": {"previous": "tid"},
     "writeback:global_dirty_state": {

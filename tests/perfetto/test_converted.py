@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.clockgraph import read_clocks
 from support.perfetto_engine import PerfettoEngine
@@ -24,7 +25,7 @@ from support.report import count_events, report_lines
 from support.runs import REPOSITORY, RecordedRun, example
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
-SAMPLES = REPOSITORY / "tests/data/traces"
+SAMPLES = unpacked("data") / "traces"
 INSTANCES = sorted(
     path.parent.name
     for glob in ("*-instances/trace.dat", "*-instance/trace.dat")

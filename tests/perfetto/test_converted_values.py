@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.archives import unpacked
 from support.ingested import Ingested
 from support.loaded import LoadedRun, recording
 from support.once import Once
@@ -23,7 +24,7 @@ from support.pftrace import userspace_dev
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
 
-TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
+TRACES = sorted(path.parent for path in (unpacked("data") / "traces").glob("*/trace.dat"))
 EXAMPLES = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.dat"))
 # Examples are large: a part of the time, and of each event so many records, spread over all.
 # test_converted.py counts the events of whole examples.

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.pftrace import Event, TraceBuilder
-from support.runs import REPOSITORY, RecordedRun, example
+from support.runs import RecordedRun, example
 from support.twins import builder_of
 
 pytestmark = pytest.mark.usefixtures("engine_is_there")
 
-SAMPLES = REPOSITORY / "tests/data/traces"
+SAMPLES = unpacked("data") / "traces"
 ENGINES = pytest.mark.parametrize("engine", ["sqlite", "perfetto"])
 
 

@@ -7,13 +7,14 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.clockgraph import read_clocks
 from support.perfetto_engine import PerfettoEngine
-from support.runs import REPOSITORY, RecordedRun, drawn_runs, example
+from support.runs import RecordedRun, drawn_runs, example
 from wbscope.library.library import load_library
 
-SAMPLES = REPOSITORY / "tests/data/traces"
+SAMPLES = unpacked("data") / "traces"
 RUNS = ["deep", "four-equal-writers-7.2"]
 COUNTS = "SELECT name, COUNT(*) AS n FROM ftrace_event GROUP BY name"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from golden.lost_events import case as lost_events
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.reportpage import HOSTILE, ReadPage, hostile_run
@@ -151,7 +152,7 @@ def test_the_verdict_comes_first_and_the_environment_last(
 
 
 def test_what_is_lost_stands_before_any_number(wbscope: Wbscope, tmp_path: Path) -> None:
-    (lost,) = (CORPUS.parent / "data/traces/6.1-amd64-v7-lost").glob("trace.dat*")
+    (lost,) = (unpacked("data") / "traces/6.1-amd64-v7-lost").glob("trace.dat*")
     text = ReadPage(_page(wbscope, tmp_path, lost)).text()
     assert "warning[lost-events]" in text
     assert text.index("warning[lost-events]") < text.index("| rule no_verdict")

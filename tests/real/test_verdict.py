@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.advice import assert_sound
+from support.archives import unpacked
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, RecordedRun
@@ -194,7 +195,7 @@ def test_sections_are_the_tables_that_are_named(wbscope: Wbscope) -> None:
 
 def test_where_nothing_was_held_no_empty_table_is_shown(wbscope: Wbscope) -> None:
     """Unless somebody asks for it."""
-    run = REPOSITORY / "tests/corpus/6.1-healthy-copy/run.tar.xz"
+    run = CORPUS / "6.1-healthy-copy/run.tar.xz"
     page = wbscope.run("report", run).stdout
     assert "\nNo rows: Who was throttled\n" in page
     assert "(no rows)" not in page
@@ -205,7 +206,7 @@ def test_where_nothing_was_held_no_empty_table_is_shown(wbscope: Wbscope) -> Non
 
 
 def test_a_trace_that_lost_events_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> None:
-    lost = next((REPOSITORY / "tests/data/traces/6.1-amd64-v7-lost").glob("trace.dat*"))
+    lost = next((unpacked("data") / "traces/6.1-amd64-v7-lost").glob("trace.dat*"))
     done = wbscope.run("explain", str(lost), "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.runs import REPOSITORY
+from .archives import unpacked
 
 __all__ = ["ARCHIVE", "CORPUS", "Proof", "cases", "causes", "proof", "unpack"]
 
-CORPUS = REPOSITORY / "tests/corpus"
+CORPUS = unpacked("corpus")
 ARCHIVE = "run.tar.xz"
 _SECTOR_BYTES = 512
 

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 __all__ = ["Once"]
 
@@ -17,11 +14,9 @@ __all__ = ["Once"]
 class Once:
     """Folders that all workers of a run share. Nobody may change what is in them."""
 
-    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        base = tmp_path_factory.getbasetemp()
-        # A worker of pytest-xdist has a folder of its own in that of the run.
-        self._folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
-        self._folder.mkdir(exist_ok=True)
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self._folder = folder
 
     def folder(self, name: str) -> Path:
         """An empty one, for what locks itself, as the cache of wbscope does."""

@@ -8,14 +8,14 @@ import json
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.loaded import LoadedRun, recording, same_value
 from support.once import Once
 from support.raw_report import RawReport
 
-TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACES = unpacked("data") / "traces"
 NAMES = sorted(folder.name for folder in TRACES.iterdir() if folder.is_dir())
 
 # What the recording machine was, so that a file of another one cannot take its place.

@@ -10,11 +10,12 @@ import re
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.loaded import LoadedRun
 from support.raw_report import RawReport
 from support.tools import ingester_path, run
 
-TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACES = unpacked("data") / "traces"
 PAIRS = [
     ("6.1-amd64-v7-host", "6.1-amd64-v7-guest"),
     ("6.1-amd64-v6-host", "6.1-amd64-v7-guest-of-v6"),

@@ -6,12 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.cli import Wbscope, check_error
 from support.loaded import LoadedRun
 from support.raw_report import RawReport
 from support.tools import ingester_path, run
 
-KILLED = Path(__file__).parents[1] / "data" / "killed"
+KILLED = unpacked("data") / "killed"
 
 
 @pytest.mark.parametrize(

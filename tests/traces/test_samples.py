@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import struct
-from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.loaded import LoadedRun, Value, address_text, mask_text
 from support.tools import ingester_path, run
 
-TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACES = unpacked("data") / "traces"
 ROUNDS = range(9)
 TEXTS = ["", "plain", "two words", "café", "bad \ufffd byte"]
 TEXTS += ["a longer text, of more than thirty-two bytes, for a change"]

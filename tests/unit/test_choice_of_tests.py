@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from support.choice import (
     CASES,
     PARTS,
@@ -21,9 +22,8 @@ from support.choice import (
 )
 from support.costs import of_functions
 from support.properties import some
-from support.runs import REPOSITORY
 
-_RECORDINGS = [path.name for path in (REPOSITORY / "tests/data/traces").iterdir()]
+_RECORDINGS = [path.name for path in (unpacked("data") / "traces").iterdir()]
 
 
 @pytest.fixture

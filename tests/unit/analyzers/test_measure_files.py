@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from hypothesis import strategies as st
+from support.archives import unpacked
 from support.properties import for_all
 from wbscope.base.errors import InputError
 from wbscope.measure import files_of_folder, files_of_run, measurements
@@ -28,7 +29,7 @@ from wbscope.measure.vmstat import (
 )
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests/data/measure"
+DATA = unpacked("data") / "measure"
 
 
 def values(scalars: Scalars) -> dict[str, float | None]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.archives import unpacked
 from wbscope.base.errors import InputError
 from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.metric import Scalars
 
-DATA = Path(__file__).parents[2] / "data/measure"
+DATA = unpacked("data") / "measure"
 
 
 def read(name: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from support.archives import unpacked
 from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.measure.files import (
     is_measurements,
@@ -22,7 +23,7 @@ from wbscope.measure.metric import FileRun
 from wbscope.measure.perf import parse_perf_stat
 from wbscope.render.compare import gain
 
-DATA = Path(__file__).parents[2] / "data/measure"
+DATA = unpacked("data") / "measure"
 S = 1e9
 
 

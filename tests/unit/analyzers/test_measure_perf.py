@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
+from support.archives import unpacked
 from wbscope.base.errors import InputError
 from wbscope.measure.perf import parse_perf_stat
 
-DATA = Path(__file__).parents[2] / "data/measure"
+DATA = unpacked("data") / "measure"
 
 
 def values(text: str) -> dict[str, float | None]:

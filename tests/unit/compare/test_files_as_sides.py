@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from scipy import stats
+from support.archives import unpacked
 
 Cli = Callable[..., Any]
-DATA = Path(__file__).parents[2] / "data/measure"
+DATA = unpacked("data") / "measure"
 
 
 def row(ran: Any, name: str) -> dict[str, Any]:

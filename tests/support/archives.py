@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of tests whose recordings nobody reads as files: they are in an archive a kernel."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from .once import Once
+
+__all__ = ["SHARED", "packed", "unpacked"]
+
+SHARED = "WBSCOPE_TESTS_UNPACKED"
+"""Names the folder that all processes of a run of pytest share; conftest.py makes it."""
+
+_TESTS = Path(__file__).parents[1]
+
+
+@cache
+def unpacked(name: str) -> Path:
+    """The folder of tests/ with what its archives hold in their place. Nobody may change it."""
+    return _once().made(name, lambda folder: _fill(folder, _TESTS / name))
+
+
+def _once() -> Once:
+    shared = os.environ.get(SHARED)
+    if shared is None:  # a tool that reads them
+        shared = tempfile.mkdtemp(prefix="wbscope-unpacked-")
+        atexit.register(shutil.rmtree, shared)
+    return Once(Path(shared))
+
+
+def _fill(folder: Path, source: Path) -> None:
+    archives = sorted(source.glob("*.tar*"))
+    shutil.copytree(
+        source, folder, dirs_exist_ok=True, ignore=lambda *_: {path.name for path in archives}
+    )
+    for path in archives:
+        with tarfile.open(path) as archive:
+            members = archive.getmembers()
+            assert all(m.isfile() and ".." not in Path(m.name).parts for m in members), path
+            archive.extractall(folder)
+
+
+def packed(folder: Path, files: Iterable[Path]) -> bytes:
+    """A tar of files of the folder: the same bytes for the same files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:") as archive:
+        for path in sorted(files):
+            entry = tarfile.TarInfo(str(path.relative_to(folder)))
+            entry.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(entry, file)
+    return out.getvalue()
