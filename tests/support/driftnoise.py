@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import judge
-from wbscope.compare.policy import Margin, Policy, Rule
+from wbscope.compare.policy import Policy
 from wbscope.compare.rundata import RunData, Session
 from wbscope.measure.metric import Scalars
 
-from support.rundata import metric
+from .gatenoise import POLICY, TIME
 
 Array = NDArray[np.float64]
 LEVEL = 100.0
-TIME = metric("x.time_ns")
-POLICY = Policy((Rule(TIME.name, Margin("5%", 0.05)),))
 IGNORE = replace(POLICY, sessions="ignore")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the events of the patched kernel have to say, given everything else that was recorded.
 
-Plain rows in, differences out: tests/unit/test_kernel_checks.py tries them on rows made by
+Plain rows in, differences out: tests/unit/test_kernel.py tries them on rows made by
 hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of backing devices and cgroups: where they come from, and what they stand for."""
+"""Names and paths of /proc and /sys: backing devices, cgroups, words as the kernel writes them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ import wbscope as library
 from support.cli import Wbscope
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Result
+from wbscope.base.system import entries_of, plain_path, text_of
+from wbscope.doctor.checks import read_mounts
 from wbscope.library.engine import Engine
-from wbscope.record.machine import bdis_text
+from wbscope.record.choose import mounted_tracefs
+from wbscope.record.machine import bdis_text, memory_hierarchy, mount_of
 from wbscope.run import labels
 from wbscope.run.filters import Filters
 from wbscope.run.labels import Names, has_named, joined
 
+# Names of backing devices and cgroups: where they come from, and what they stand for.
+
 _ROOT = Path(__file__).resolve().parents[2]
 _DEEP = _ROOT / "examples/deep"
 _GATE = _ROOT / "examples/gate/runs/before-2"
-
 _NAMES = Names(
     devices={
         "8:0": ("sda1",),
@@ -301,3 +305,50 @@ def test_every_column_of_devices_and_cgroups_has_names(
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
     assert {"bdi", "device", "victim_bdi", "holder_bdi"} <= _named(_GATE)
     assert {"cgroup_ino", "victim_cgroup_ino", "holder_cgroup_ino"} <= _named(_DEEP)
+
+
+# Paths as the kernel writes them in files of /proc, by all who read them.
+
+# fs/proc_namespace.c escapes blank, tab, line feed, backslash and #.
+_ESCAPED = r"/a\040b\011c\012d\134e\043f"
+_PLAIN = "/a b\tc\nd\\e#f"
+
+
+def test_a_path() -> None:
+    assert plain_path(_ESCAPED) == _PLAIN
+    assert plain_path("/usual") == "/usual"
+    # One that was there before the kernel wrote it: a backslash, and digits behind it.
+    assert plain_path(r"/a\134040b") == r"/a\040b"
+    assert plain_path(r"/a\777\08") == r"/a\777\08"
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(b"\xff")
+    (tmp_path / "a").mkdir()
+    assert [path.name for path in entries_of(tmp_path)] == ["a", "b"]
+    assert (entries_of(tmp_path / "none"), text_of(tmp_path / "none")) == ([], "")
+    assert (text_of(tmp_path / "a"), text_of(tmp_path / "b")) == ("", "\udcff")
+
+
+def test_where_tracefs_is_mounted(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"nodev {_ESCAPED} tracefs rw 0 0\n")
+    assert mounted_tracefs(mounts) == Path(_PLAIN)
+
+
+@pytest.mark.parametrize("line", ["cgroup2 {} cgroup2 rw 0 0", "cgroup {} cgroup rw,memory 0 0"])
+def test_where_cgroups_are_mounted(tmp_path: Path, line: str) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mounts").write_text(line.format(_ESCAPED) + "\n")
+    assert memory_hierarchy(tmp_path) == _PLAIN
+
+
+def test_mountinfo(tmp_path: Path) -> None:
+    text = f"31 1 254:0 / {_ESCAPED} rw - ext4 /dev/vda rw\n"
+    (mount,) = read_mounts(text)
+    assert mount.place == _PLAIN
+    mountinfo = tmp_path / "mountinfo"
+    mountinfo.write_text(text)
+    found = mount_of(Path(_PLAIN, "file"), mountinfo)
+    assert found is not None
+    assert found.place == _PLAIN

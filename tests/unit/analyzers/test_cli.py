@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: streams, formats, exit codes, help."""
+"""The command line: streams, formats, exit codes, help, names with a dash."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,18 @@ from typing import Any
 
 import pytest
 from support.cli import line_of
+from support.runs import REPOSITORY
 from wbscope import __version__
 from wbscope.base import errors
+from wbscope.base.system import file_word
 from wbscope.cli.output import note
 from wbscope.library.library import load_library
 from wbscope.render import catalogue
 from wbscope.render.json import error_document
 from wbscope.render.text import error_text
+from wbscope.source.plain_files import report_of
+
+# The command line: streams, formats, exit codes, help.
 
 Cli = Callable[..., Any]
 VERBS = [
@@ -400,3 +406,65 @@ def test_a_group_without_a_command_prints_its_help(cli: Cli, verb: str) -> None:
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == cli(verb, "--help").out
     assert ran.err.startswith(f"Usage: wbscope {verb} [OPTIONS] COMMAND")
+
+
+# Files and folders whose names begin with a dash are files and folders, not options.
+
+TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"
+DASHED = "-t.dat"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a run folder and a trace; the whole library is asked."""
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-d").mkdir()
+    shutil.copyfile(TRACE, tmp_path / "-d" / "trace.dat")
+    shutil.copyfile(TRACE, tmp_path / DASHED)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "./-t.dat"],
+        ["report", "--", DASHED],
+        ["report", "./-d"],
+        ["gate", "./-t.dat", "--budget", "throttle_summary.pause_p99_ns<=1h"],
+        ["convert", "./-t.dat", "-o", "./-c.pftrace"],
+        ["convert", "./-d", "-o", "./-d/c.pftrace"],
+        ["timeline", "./-t.dat", "-o", "./-x.pftrace"],
+        ["timeline", "./-t.dat", "-o", "part.pftrace", "--time-range", "1s..2s"],
+        ["ingest", "./-t.dat", "-o", "./-x.db"],
+        ["ingest", "./-t.dat", "-o", "x.db", "--time-range", "0s..2000h"],
+        ["ingest", "./-d"],
+    ],
+    ids=" ".join,
+)
+def test_dash_in_front(cli: Cli, here: Path, words: list[str]) -> None:
+    ran = cli(*words)
+    assert ran.code == 0, ran.err
+
+
+def test_a_database_with_a_dash(cli: Cli, here: Path) -> None:
+    assert cli("ingest", "./-t.dat", "-o", "./-x.db").code == 0
+    for words in (["report", "./-x.db"], ["timeline", "./-x.db", "-o", "x.pftrace"]):
+        ran = cli(*words)
+        assert ran.code == 0, ran.err
+
+
+def test_words() -> None:
+    words = [file_word(Path(name)) for name in ("./-x", "-d/x", "a-b", "/-x", "-")]
+    assert words == ["./-x", "./-d/x", "a-b", "/-x", "./-"]
+    assert report_of(Path("./-x y")) == "wbscope report './-x y'"
+    assert report_of(Path("-")) == "wbscope report -"  # stdin
+
+
+def test_commands_that_are_printed(cli: Cli, here: Path) -> None:
+    told = " ".join(cli("explain", "./-t.dat").out.split())
+    assert "wbscope query lost_time ./-t.dat" in told or "./-t.dat" in told
+    assert " -t.dat" not in told
+    assert "wbscope explain ./-t.dat" in " ".join(cli("explain", "./-t.dat", "--short").out.split())
+    no_output = cli("ingest", "./-t.dat")
+    assert "fix: wbscope ingest ./-t.dat -o ./-t.db" in no_output.err

@@ -1,21 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that somebody renames while they are written to: nothing lands or is lost elsewhere."""
+"""Files and folders that others change, replace or own."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import resource
+import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import line_of
 from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
+from support.runs import example
+from support.tools import wbscope_path
+from support.waits import GUARD_SECONDS
 from wbscope.base import outputs
 from wbscope.base.errors import SetupError
 from wbscope.base.held_folder import HeldFolder, remove_own
-from wbscope.base.outputs import private_folder, private_output, remove_if_dead, write_whole
+from wbscope.base.outputs import (
+    give_to_caller,
+    private_folder,
+    private_output,
+    remove_if_dead,
+    write_whole,
+)
+from wbscope.base.system import read_small
+
+# Folders that somebody renames while they are written to: nothing lands or is lost elsewhere.
 
 
 @pytest.fixture
@@ -210,3 +226,140 @@ def test_links_and_files_are_no_folders(shared: Path, victim: Path) -> None:
         held.remove()  # of a thread that was late
     assert is_untouched(victim)
     assert not shared.exists()
+
+
+# What is read whole has an end: a device in the place of a file that people write is refused.
+
+RUN = str(example("four-equal-writers").folder)
+_MEMORY = 2 << 30
+
+
+@pytest.fixture
+def _whole_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")
+
+
+def _ask(words: Sequence[str], stdin: str = "/dev/null") -> subprocess.CompletedProcess[str]:
+    """With room for a command, not for what never ends."""
+    limits = (_MEMORY, _MEMORY)
+    with Path(stdin).open("rb") as given:
+        return subprocess.run(
+            [wbscope_path(), *words],
+            stdin=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GUARD_SECONDS,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+        )
+
+
+@pytest.mark.usefixtures("_whole_library")
+@pytest.mark.parametrize(
+    ("words", "slug", "most"),
+    [
+        (("lab", "/dev/zero", "--list"), "no-matrix", 1),
+        (("gate", "--policy", "/dev/zero", RUN), "no-policy", 1),
+        (("sql", RUN, "-f", "/dev/zero"), "cannot-read", 16),
+        (("baseline", "show", "/dev/zero"), "cannot-read", 64),
+    ],
+    ids=["lab", "gate", "sql", "baseline"],
+)
+def test_device_is_no_file_of_text(words: Sequence[str], slug: str, most: int) -> None:
+    done = _ask(words)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    line_of(done.stderr, f"error[{slug}]: /dev/zero: ", f"{most} MiB")
+
+
+@pytest.mark.usefixtures("_whole_library")
+def test_stdin_without_an_end_is_no_statement() -> None:
+    done = _ask(("sql", RUN), stdin="/dev/zero")
+    assert done.returncode == 3
+    line_of(done.stderr, "error[cannot-read]: stdin: ", "16 MiB")
+
+
+@pytest.mark.usefixtures("_whole_library")
+def test_folder_of_a_lab_is_read_to_its_bound(tmp_path: Path) -> None:
+    (tmp_path / "lab.json").symlink_to("/dev/zero")
+    done = _ask(("lab", "report", str(tmp_path)))
+    assert done.returncode == 3, done.stderr
+    line_of(done.stderr, "error[", "16 MiB")
+
+
+@pytest.mark.usefixtures("_whole_library")
+def test_as_many_bytes_as_are_allowed_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * (1 << 20))
+    assert len(read_small(file, 1 << 20)) == 1 << 20
+    with pytest.raises(OSError, match="it has more than 0 MiB"):
+        read_small(file, (1 << 20) - 1)
+
+
+@pytest.mark.usefixtures("_whole_library")
+def test_policy_with_the_line_ends_of_windows_is_read(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_bytes(b'[metrics."throttle_summary.pause_max_ns"]\r\nbudget = "<= 1s"\r\n')
+    done = _ask(("gate", "--policy", str(policy), RUN, "--json"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "PASS"
+
+
+# Files of sudo belong to the one who called it, and no other file is given away.
+
+USER, GROUP = 4242, 4343
+CALLER = {"SUDO_UID": str(USER), "SUDO_GID": str(GROUP)}
+as_sudo_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run folder, and beside it what is somebody else's."""
+    (tmp_path / "secret").write_text("root's")
+    folder = tmp_path / "run"
+    (folder / "cgroups/slow").mkdir(parents=True)
+    (folder / "trace.dat").write_text("x")
+    (folder / "cgroups/slow/memory.stat").write_text("x")
+    return folder
+
+
+def owners(folder: Path) -> set[tuple[int, int]]:
+    found = [folder, *folder.rglob("*")]
+    return {(status.st_uid, status.st_gid) for status in (path.lstat() for path in found)}
+
+
+@as_sudo_root
+def test_all_of_it_is_given(run: Path) -> None:
+    assert give_to_caller(run, CALLER)
+    assert owners(run) == {(USER, GROUP)}
+    assert owners(run.parent / "secret") == {(0, 0)}
+
+
+@as_sudo_root
+def test_nothing_is_followed(run: Path) -> None:
+    (run / "uname").symlink_to(run.parent / "secret")
+    (run / "other").symlink_to(run.parent, target_is_directory=True)
+    os.link(run.parent / "secret", run / "meminfo")
+    assert give_to_caller(run, CALLER)
+    assert owners(run.parent / "secret") == {(0, 0)}
+    assert run.parent.stat().st_uid == 0
+    link = run.parent / "link"
+    link.symlink_to(run)
+    with pytest.raises(OSError, match="link"):
+        give_to_caller(link, CALLER)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"SUDO_UID": "0", "SUDO_GID": "0"}, {"SUDO_UID": "-1", "SUDO_GID": "5"},
+     {"SUDO_UID": "4242"}, {"SUDO_UID": "four", "SUDO_GID": "4"}],
+    ids=str,
+)  # fmt: skip
+def test_nobody_called_sudo(run: Path, environment: dict[str, str]) -> None:
+    before = owners(run)
+    assert not give_to_caller(run, environment)
+    assert owners(run) == before
+
+
+def test_only_root_has_something_to_give(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: USER)
+    assert not give_to_caller(run, CALLER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs a process of its own: pipes, signals, terminals, full disks."""
+"""What needs a process of its own: pipes, signals, terminals, full disks, removed folders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ from typing import Any
 import pytest
 from support.statements import ENDLESS, runs_a_statement
 from support.waits import GUARD_SECONDS, wait_until
+from wbscope.base.errors import SetupError
+from wbscope.base.held_folder import HeldFolder
+from wbscope.base.system import absolute, current_folder
+from wbscope.record import choose
 from wbscope.render.progress import ProgressBar
+from wbscope.source.plain_files import first_bytes
+
+# What needs a process of its own: pipes, signals, terminals, full disks.
 
 Start = Callable[..., subprocess.Popen[bytes]]
-
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT i FROM n"
 GATE = ("gate", "nosuch", "--budget", "throttle_summary.pause_p99_ns <= 1h")
 
@@ -259,3 +265,153 @@ def test_heavy_libraries_are_left_alone_until_they_are_used() -> None:
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     assert result.stdout == "set()\n"
+
+
+# A command that does not end by itself after Ctrl-C is ended, and says so.
+
+# A main thread that never comes back to Python's own handler, as in a call of a C library.
+_STUCK = """
+import sys, time
+from wbscope.base.watch import watching
+files = [open(path, "w") for path in sys.argv[1:]]
+with watching(lambda error: 1):
+    said = False
+    while True:
+        try:
+            if not said:
+                said = True
+                print("ready", flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+"""
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    """What it has told; `with` would wait for ever for one that does not end."""
+    try:
+        return process.communicate(timeout=GUARD_SECONDS)[1]
+    finally:
+        process.kill()
+
+
+def test_it_says_that_it_was_interrupted() -> None:
+    command = [sys.executable, "-c", _STUCK]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        told = _end(process)
+    assert process.returncode == 130
+    assert told == "interrupted\n"
+
+
+def test_it_writes_to_no_file_that_has_the_number_of_stderr(tmp_path: Path) -> None:
+    """Whoever starts it can have closed that: the next file that is opened gets it."""
+    paths = [tmp_path / str(number) for number in range(8)]
+    command = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", _STUCK, *map(str, paths)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _end(process)
+    assert process.returncode == 130
+    assert [path.read_text() for path in paths] == [""] * len(paths)
+
+
+# The current folder has been removed: that is told, and is no bug.
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.delenv("WBSCOPE_SQL_DIR", raising=False)  # the whole library
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    return folder
+
+
+def test_paths_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert current_folder() == tmp_path
+    assert absolute(Path("a/../b")) == tmp_path / "a/../b"
+    assert absolute(Path("/x")) == Path("/x")
+
+
+def test_whole_paths_need_none(gone: Path) -> None:
+    assert absolute(Path("/x")) == Path("/x")
+    with pytest.raises(SetupError, match="has been removed"):
+        absolute(Path("x"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "x"), ("query", "event_counts", "x", "y"), ("compare", "x", "--against", "y"),
+        ("record", "-o", "x", "--", "true"), ("record", "--unpack", "x.tar"),
+        ("sql-package", "-o", "x"),
+        ("gate", "--policy", "/p.toml", "/x", "--against", "/y", "--junit", "j", "-o", "v"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("gone")
+def test_relative_paths_are_refused(cli: Cli, words: tuple[str, ...]) -> None:
+    ran = cli(*words)
+    assert "error[no-cwd]: " in ran.err
+    assert ran.code == 5
+
+
+@pytest.mark.usefixtures("gone")
+def test_what_was_put_back_is_told(
+    cli: Cli, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before leftovers are looked for there."""
+    monkeypatch.setattr(choose, "mounted_tracefs", lambda: None)
+    register = tmp_path_factory.mktemp("register")
+    (register / "wbscope-1-aa.json").touch()
+    monkeypatch.setenv("WBSCOPE_RUN_DIR", str(register))
+    ran = cli("record", "--recover")
+    assert ran.code == 5
+    first, second, *_ = ran.err.splitlines()
+    assert first.startswith("wbscope-1-aa: ")
+    assert second.startswith("error[no-cwd]: ")
+
+
+# Descriptors: none is left open, and a process may have many.
+
+_MANY = """
+import os, resource, sys
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
+kept = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+from wbscope.cli.start import main
+sys.exit(main())
+"""
+
+
+def _open_count() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_look_at_a_folder_leaves_none(tmp_path: Path) -> None:
+    """A comparison looks at each of hundreds of run folders, several times."""
+    (tmp_path / "sub").mkdir()
+    before = _open_count()
+    assert first_bytes(tmp_path, 16) == b""
+    with HeldFolder(tmp_path) as held, pytest.raises(OSError, match="directory"):
+        held.read_text("sub")
+    assert _open_count() == before
+
+
+def test_a_process_with_more_than_select_takes(database: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, "sql", str(database), "SELECT 1 AS a", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

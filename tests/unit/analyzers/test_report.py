@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: order of sections, questions that cannot be answered, files."""
+"""The report, Run.report() and the timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import wbscope
 from support.cli import line_of
+from support.runs import example
+from wbscope.base.errors import QueryError, SetupError, UsageError
 from wbscope.explain.verdict import page_window_ns
+from wbscope.library.sqlfile import read_sql_file
+
+# The report: order of sections, questions that cannot be answered, files.
 
 Cli = Callable[..., Any]
 
@@ -140,3 +149,194 @@ def test_a_choice_that_cannot_be_made(
     ran = cli("report", tmp_path / "nothing.db", *words)
     assert ran.code == 2
     assert f"error[{slug}]" in ran.err or ran.error()["slug"] == slug
+
+
+# Run.report(): the pages of `wbscope report`; how runs, results and findings show themselves.
+
+
+@pytest.fixture
+def run(database: Path) -> Iterator[wbscope.Run]:
+    with wbscope.open(database) as opened:
+        yield opened
+
+
+def _in_python(text: str) -> str:
+    """What names options names arguments there."""
+    return text.replace("--full", "full=True").replace("--section NAME", "section='NAME'")
+
+
+def test_it_is_what_the_command_prints(cli: Cli, run: wbscope.Run, database: Path) -> None:
+    assert run.report() == _in_python(cli("report", database).out)
+    assert run.report(full=True) == cli("report", database, "--full").out
+    words = ("--section", "throttle_by_task", "--section", "windows", "--to", "1s", "--clock")
+    assert run.report(section=["throttle_by_task", "windows"], end="1s", clock=True) == _in_python(
+        cli("report", database, *words).out
+    )
+    assert json.loads(run.report(format="json")) == cli("report", database, "--json").json()
+
+
+@pytest.mark.parametrize(("form", "end"), [("markdown", "md"), ("html", "html")])
+def test_files(
+    cli: Cli, run: wbscope.Run, database: Path, tmp_path: Path, form: str, end: str
+) -> None:
+    page = tmp_path / f"page.{end}"
+    assert cli("report", database, "--section", "throttle_by_task", "-o", page).code == 0
+    assert run.report(section="throttle_by_task", format=form) == page.read_text(encoding="utf-8")
+
+
+def test_what_it_refuses(run: wbscope.Run) -> None:
+    with pytest.raises(UsageError, match="format='pdf'") as caught:
+        run.report(format="pdf")
+    assert caught.value.fix == "format='text'"
+    with pytest.raises(QueryError, match="throtle"):
+        run.report(section="throtle")
+    run.close()
+    with pytest.raises(UsageError, match="is closed"):
+        run.report()
+
+
+def test_a_repr_is_a_line(run: wbscope.Run) -> None:
+    result = run.query("throttle_by_task")
+    assert repr(result) == (
+        "<wbscope result 'throttle_by_task': 2 rows, 5 columns"
+        " (tid, comm, bdi, pauses_count, pause_total_ns), 1 warning>"
+    )
+    assert repr(run) == f"<wbscope run {run.name!r}: kernel 6.1.0, 2.00 s, 3 events>"
+    run.close()
+    assert repr(run) == f"<wbscope run {run.name!r}: closed>"
+
+
+def test_of_a_recorded_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")  # the library of these tests
+    with wbscope.open(example("four-equal-writers").folder) as run:
+        first, *_ = run.findings()
+        assert repr(first).startswith("<wbscope finding 'slow_device', warning: '4 dd waited ")
+        assert first.text in " ".join(run.report().split())
+        assert run.report(format="html").startswith("<!DOCTYPE html>")
+
+
+# The timeline: which views are exported, and the script that makes them.
+
+
+def test_script_makes_the_views_on_a_plain_connection(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run.pftrace"
+    ran = cli("timeline", database, "-o", output)
+    assert (ran.code, ran.out) == (0, "")
+    line_of(ran.err, f"wrote {output}: ", 1, 2)
+    [call] = ingester.calls()
+    assert call["arguments"][:2] == ["timeline", str(database)]
+    assert call["arguments"][call["arguments"].index("--view") + 1] == "tl_pauses"
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection.executescript("\n".join(call["listed"]))
+    rows = connection.execute("SELECT ts, dur, track, arg_bdi FROM tl_pauses ORDER BY ts")
+    assert rows.fetchone() == (1_000_000_000, 200_000_000, "dd", "8:0")
+    connection.close()
+
+
+def test_view_without_its_events_is_named(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    ran = cli("timeline", database, "-o", tmp_path / "x.pftrace", "--json")
+    document = ran.json()
+    assert document["schema"] == "wbscope.timeline/1"
+    assert document["rows"] == [{"output": str(tmp_path / "x.pftrace"), "views": ["tl_pauses"]}]
+    [warning] = document["warnings"]
+    assert warning["slug"] == "missing-event"
+    assert warning["message"].startswith("tl_writes needs vmscan:mm_vmscan_write_folio")
+    assert [call["arguments"].count("tl_writes") for call in ingester.calls()] == [0]
+
+
+def test_run_without_any_of_the_events(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("DELETE FROM event_format")
+    connection.commit()
+    connection.close()
+    ran = cli("timeline", database, "-o", tmp_path / "x.pftrace")
+    assert (ran.code, ingester.calls()) == (4, [])
+
+
+def test_failed_export_leaves_nothing(
+    cli: Cli,
+    ingester: Any,
+    database: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_INGESTER", "signal9")
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 5
+    assert os.listdir(tmp_path) == ["run.db"]
+
+
+def test_output_is_checked_first(cli: Cli, ingester: Any, database: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.pftrace"
+    output.write_text("earlier")
+    assert cli("timeline", database, "-o", output).code == 2
+    assert cli("timeline", database, "-o", database, "--force").code == 2
+    assert cli("timeline", database, "-o", tmp_path / "no" / "x").code == 5
+    assert ingester.calls() == []
+    assert cli("timeline", database, "-o", output, "--force").code == 0
+    assert output.read_bytes() != b"earlier"
+
+
+def test_plan_comes_from_the_headers(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 0
+    [call] = ingester.calls()
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection.executescript("\n".join(call["listed"]))
+
+    def rows(statement: str) -> list[Any]:
+        return connection.execute(statement).fetchall()
+
+    assert rows("SELECT * FROM timeline_view") == [
+        ("tl_pauses", 1, "Writeback/Pauses", "One disk", 1, 0)
+    ]
+    assert rows("SELECT * FROM timeline_track ORDER BY rowid") == [
+        ("tl_pauses", "dd*", "time", "pauses of dd"),
+        ("tl_pauses", "*", "", "pauses of another"),
+    ]
+    # What the run is about comes first; then the order of the timelines, also of those left out.
+    assert rows("SELECT path, rank, is_top FROM timeline_group ORDER BY rank, path") == [
+        ("Writeback", 0, 0),
+        ("Writeback/Pauses", 1, 1),
+        ("Writeback/Reclaim", 100, 0),
+    ]
+    assert rows("SELECT name FROM timeline_thread WHERE tid = pid") != []
+    connection.close()
+
+
+_PARENT = """
+-- @timeline tl_all
+-- @order    30
+-- @group    Pauses
+-- @parent
+-- @events   writeback:balance_dirty_pages
+CREATE VIEW tl_all AS
+SELECT ts, NULL AS dur, 'Writeback/Pauses' AS track, NULL AS name, 1 AS value, 'tasks' AS unit
+FROM wb_throttle;
+"""
+
+
+def test_what_draws_on_groups_comes_first(
+    cli: Cli, ingester: Any, database: Path, sql_dir: Path, tmp_path: Path
+) -> None:
+    """Else another track makes the group, and it has no data of its own."""
+    (sql_dir / "timelines/tl_all.sql").write_text(_PARENT)
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 0
+    [call] = ingester.calls()
+    arguments = call["arguments"]
+    views = [arguments[at + 1] for at, word in enumerate(arguments) if word == "--view"]
+    assert views == ["tl_all", "tl_pauses"]
+
+
+@pytest.mark.parametrize("line", ["dirty", "dirty: ", "dirty [a b"])
+def test_track_line_that_says_nothing(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "tl_x.sql"
+    file.write_text(f"-- @timeline tl_x\n-- @track    {line}\nCREATE VIEW tl_x AS SELECT 1;\n")
+    with pytest.raises(SetupError, match="wanted PATTERN"):
+        read_sql_file(file)

@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text tables: on the page, aligned, nothing cut."""
+"""How answers look on a terminal: columns, widths, colours."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
+import re
+import threading
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+from support.cli import Wbscope, line_of
+from support.forkserver import run_forked_on
+from support.runs import REPOSITORY, example
+from support.waits import GUARD_SECONDS
+from wbscope.base.errors import UsageError
 from wbscope.base.result import Result, unit_of
+from wbscope.cli.formats import Choice, parse_choice
+from wbscope.cli.output import coloured, keeps_colours
+from wbscope.cli.verbs import VERBS
 from wbscope.render.text import table_text
+
+# Text tables: on the page, aligned, nothing cut.
 
 
 def make(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> Result:
@@ -176,3 +194,255 @@ def test_names_that_are_typed_are_not_broken() -> None:
     result = Result("findings", ("id", "severity", "text", "n"), {}, rows, keys=("id",))
     for width in (40, 60, 80):
         assert "journal_commit" in table_text(result, width)
+
+
+# --columns, --sort, --limit and --width; where the width comes from.
+
+Cli = Callable[..., Any]
+_NAMES = ("tid", "comm", "slept_ns", "is_incidental")
+_ROWS = [(3, "dd", 5, 0), (1, "fio", None, 0), (2, "dd", 9, 1), (4, "cp", 5, 0)]
+_UNITS = {name: unit for name in _NAMES if (unit := unit_of(name))}
+_RESULT = Result("throttle_by_task", _NAMES, _UNITS, _ROWS, keys=("tid", "comm"))
+_MANY = ", ".join(f"{number} AS value{number}_bytes" for number in range(30))
+
+
+def _tids(**options: str) -> list[int]:
+    chosen = parse_choice(options.get("columns"), options.get("sort"), options.get("limit"))
+    return [row[0] for row in chosen.of(_RESULT).rows]
+
+
+def test_rows_are_sorted_and_counted() -> None:
+    assert _tids() == [3, 1, 2, 4]
+    assert _tids(sort="tid") == [1, 2, 3, 4]
+    assert _tids(sort="-tid", limit="2") == [4, 3]
+    assert _tids(sort="comm,-tid") == [4, 3, 2, 1]
+
+
+def test_what_was_not_recorded_comes_last() -> None:
+    assert _tids(sort="slept_ns") == [3, 4, 2, 1]
+    assert _tids(sort="-slept_ns,-tid") == [2, 4, 3, 1]
+
+
+def test_columns_in_the_order_that_was_asked_for() -> None:
+    chosen = Choice(columns=("tid", "slept_ns", "comm")).of(_RESULT)
+    assert chosen.rows[0] == (3, 5, "dd")
+    assert chosen.keys == ("tid",)
+    assert Choice(columns=("slept_ns",)).of(_RESULT).keys == ()
+
+
+@pytest.mark.parametrize(
+    ("choice", "found", "fix"),
+    [
+        (Choice(columns=("tid", "com")), "--columns com", "query q RUN --columns tid,comm"),
+        (Choice(sort=("-slept",)), "--sort -slept", "query q RUN --sort -slept_ns"),
+        (Choice(sort=("-zzz",)), "--sort -zzz", "query q RUN --sort -tid"),
+        (Choice(columns=("-tid",)), "--columns -tid", "query q RUN --columns tid"),
+    ],
+)
+def test_a_column_that_there_is_not(choice: Choice, found: str, fix: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choice.check("q", _NAMES, "query q RUN")
+    assert (caught.value.slug, caught.value.subject) == ("unknown-column", found)
+    assert caught.value.have == "tid, comm, slept_ns, is_incidental"
+    assert caught.value.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["--limit", "0"], "bad-number"),
+        (["--limit", "some"], "bad-number"),
+        (["--width", "9"], "bad-number"),
+        (["--width", "90", "--json"], "two-formats"),
+        (["--columns", "tid,,comm"], "no-columns"),
+        (["--columns", "tit"], "unknown-column"),
+        (["--sort", "-tit"], "unknown-column"),
+    ],
+)
+def test_refused_before_any_work(cli: Cli, tmp_path: Path, words: list[str], slug: str) -> None:
+    ran = cli("query", "throttle_by_task", tmp_path / "nothing.db", *words)
+    assert ran.code == 2
+    assert f"error[{slug}]" in ran.err or ran.error()["slug"] == slug
+
+
+def test_json_and_csv_honour_them(cli: Cli, database: Path) -> None:
+    asked = ("throttle_by_task", database, "--sort", "-tid", "--columns", "pause_total_ns,tid")
+    assert cli("query", *asked, "--csv").out == "pause_total_ns,tid\n100000000,13\n223000000,11\n"
+    ran = cli("query", *asked, "--limit", "1", "--json")
+    assert ran.json()["rows"] == [{"pause_total_ns": 100_000_000, "tid": 13}]
+    assert ran.json()["units"] == {"pause_total_ns": "ns"}
+    line_of(ran.err, "1 of 2 ", "--limit")
+
+
+def test_several_runs_have_the_column_run(cli: Cli, new_database: Callable[..., Path]) -> None:
+    runs = new_database("a.db"), new_database("b.db")
+    ran = cli("query", "throttle_by_task", *runs, "--columns", "tid,run", "--sort", "-run", "--csv")
+    assert ran.out == "tid,run\n11,b.db\n13,b.db\n11,a.db\n13,a.db\n"
+
+
+def test_statements_of_the_user_s_own(cli: Cli, database: Path, tmp_path: Path) -> None:
+    text = "SELECT tid, comm FROM task"
+    ran = cli("sql", database, text, "--limit", "1", "--sort", "-tid", "--columns", "comm", "--csv")
+    assert ran.out == "comm\nfio\n"
+    line_of(ran.err, "1 of 2 ", "--limit")
+    ran = cli("sql", database, text, "--columns", "com", "--json")
+    assert (ran.code, ran.error()["have"]) == (2, "tid, comm")
+    script = tmp_path / "two.sql"
+    script.write_text(f"{text};\n{text};\n")
+    ran = cli("sql", database, "-f", script, "--limit", "1", "--json")
+    assert [len(row["rows"]) for row in json.loads(ran.out)["rows"]] == [1, 1]
+    ran = cli("sql", database, "-f", script, "--columns", "com")
+    assert ran.code == 2
+    assert "statement 1, line 1" in ran.err
+
+
+def _widest(text: str) -> int:
+    return max(map(len, text.splitlines()))
+
+
+def test_a_pipe_is_not_wrapped(
+    cli: Cli, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("sql", database, f"SELECT {_MANY}")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert _widest(cli(*asked).out) > 200
+    assert _widest(cli(*asked, "--width", "60").out) <= 60
+    monkeypatch.setenv("COLUMNS", "100")
+    assert 80 < _widest(cli(*asked).out) <= 100
+    assert _widest(cli(*asked, "--width", "60").out) <= 60
+    cli(*asked, "-o", tmp_path / "page")
+    assert 80 < _widest((tmp_path / "page").read_text()) <= 100
+    monkeypatch.setenv("COLUMNS", "none")
+    assert _widest(cli(*asked).out) > 200
+    cli(*asked, "-o", tmp_path / "wide")
+    assert _widest((tmp_path / "wide").read_text()) > 200
+
+
+def test_sentences_in_a_pipe_fit_a_page(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert 60 < _widest(cli("queries", "throttle_by_task").out) <= 80
+    monkeypatch.setenv("COLUMNS", "1")
+    assert cli("report", database).code == 0
+
+
+# Colours are for a terminal that shows them: none in a pipe, on a dumb one, with NO_COLOR.
+
+RUN = str(example("four-equal-writers").folder)
+GATE = REPOSITORY / "examples/gate"
+SIDES = (str(GATE / "lower-limit.json"), "--against", str(GATE / "before.json"))
+# A command line of each verb; those that need a guest or a browser tell what is wrong.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "demo": ("demo", "-o", "OUT"),
+    "record": ("record", "-o", "OUT", "--profile", "nosuch", "--", "true"),
+    "doctor": ("doctor",),
+    "lab": ("lab", "report", "nowhere"),
+    "ingest": ("ingest", RUN, "-o", "OUT"),
+    "query": ("query", "fairness", RUN),
+    "sql": ("sql", RUN, "SELECT comm FROM task"),
+    "queries": ("queries", "fairness"),
+    "report": ("report", RUN),
+    "explain": ("explain", RUN),
+    "check": ("check", RUN),
+    "plot": ("plot", "--list"),
+    "timeline": ("timeline", RUN, "-o", "OUT"),
+    "convert": ("convert", RUN, "-o", "OUT"),
+    "open": ("open", "nowhere"),
+    "compare": ("compare", *SIDES),
+    "gate": ("gate", "--policy", str(GATE / "gate.toml"), *SIDES),
+    "baseline": ("baseline", "show", SIDES[0]),
+    "history": ("history", "show", "nowhere"),
+    "fleet": ("fleet", "ingest", RUN, "-o", "OUT"),
+    "export": ("export", RUN, "-o", "OUT"),
+    "schema": ("schema", "query"),
+    "sql-package": ("sql-package", "-o", "OUT"),
+    "completion": ("completion", "bash"),
+}
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def shown(wbscope: Wbscope, words: tuple[str, ...], folder: Path, **more: str) -> tuple[bytes, int]:
+    """What a terminal gets of both streams, and the exit code."""
+    environment = {**wbscope.env, "WBSCOPE_PAGER": "cat", "TERM": "xterm", **more}
+    if "NO_COLOR" not in more:
+        del environment["NO_COLOR"]
+    master, slave = pty.openpty()
+    seen = bytearray()
+
+    def read() -> None:
+        while True:
+            try:
+                data = os.read(master, 1 << 16)
+            except OSError:
+                return
+            if not data:
+                return
+            seen.extend(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    code = run_forked_on(Path(os.ttyname(slave)), words, folder, environment)
+    os.close(slave)
+    reader.join(GUARD_SECONDS)
+    assert not reader.is_alive()
+    os.close(master)
+    return bytes(seen), code
+
+
+def put(words: tuple[str, ...], output: Path) -> tuple[str, ...]:
+    return tuple(str(output) if word == "OUT" else word for word in words)
+
+
+def test_every_verb_is_tried() -> None:
+    assert set(COMMANDS) == {verb.name for verb in VERBS}
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_none_where_nobody_wants_them(wbscope: Wbscope, tmp_path: Path, verb: str) -> None:
+    words = COMMANDS[verb]
+    piped = wbscope.run(*put(words, tmp_path / "pipe"), cwd=tmp_path)
+    assert "\x1b" not in piped.stdout + piped.stderr
+    dumb, code = shown(wbscope, put(words, tmp_path / "dumb"), tmp_path, TERM="dumb")
+    assert (b"\x1b" in dumb, code) == (False, piped.returncode)
+    plain, code = shown(wbscope, put(words, tmp_path / "plain"), tmp_path, NO_COLOR="1")
+    assert (_COLOUR.findall(plain), code) == ([], piped.returncode)
+
+
+@pytest.mark.parametrize(
+    ("verb", "found"),
+    [
+        ("report", b"\x1b[33mwarning\x1b[0m  4 dd waited"),
+        ("explain", b"\x1b[33mwarning\x1b[0m  4 dd waited"),
+        ("gate", b"\x1b[1;31m:( FAIL\x1b[0m "),
+        ("query", b"\x1b[33mwarning[demand-unknown]\x1b[0m: "),
+        ("open", b"\x1b[1;31merror[no-such-file]\x1b[0m: "),
+    ],
+)
+def test_a_terminal_has_them(wbscope: Wbscope, tmp_path: Path, verb: str, found: bytes) -> None:
+    assert found in shown(wbscope, put(COMMANDS[verb], tmp_path / "out"), tmp_path)[0]
+
+
+@pytest.mark.parametrize("option", ["--json", "--csv", "--markdown"])
+def test_documents_have_none(wbscope: Wbscope, tmp_path: Path, option: str) -> None:
+    words = ("sql", RUN, "SELECT 'warning[x]' AS 'severe  '", option)
+    assert b"\x1b" not in shown(wbscope, words, tmp_path)[0]
+
+
+def test_nothing_else_changes() -> None:
+    text = "error[a-b]: x\n  have: y\n  fix: z\nTitle\n=====\nseveral  1\ngate: PASS: 1\n"
+    made = coloured(text)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", made) == text
+    assert made.count("\x1b[0m") == 4
+    assert "several  1\n" in made
+
+
+def test_a_pager_that_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LESS", raising=False)
+    assert keeps_colours("less")
+    assert keeps_colours("/usr/bin/less -FRX")
+    assert not keeps_colours("more")
+    monkeypatch.setenv("LESS", "-i")
+    assert not keeps_colours("less")
+    assert keeps_colours("less -R")

@@ -1,14 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison says, and when it says nothing."""
+"""What a comparison says: metrics, differences of facts, findings that came or went."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from scipy.stats import fisher_exact
 from support.rundata import LEVEL, RATE, TIME, WRITES, metric, run, side
-from wbscope.base.errors import UsageError
-from wbscope.compare.comparison import Side, compare_sides, metrics_of, only
-from wbscope.measure.metric import Metric
+from wbscope.base.errors import InputError, UsageError
+from wbscope.compare.baseline import baseline_text, read_baseline
+from wbscope.compare.comparison import (
+    Comparison,
+    Side,
+    compare_sides,
+    finding_changes,
+    metrics_of,
+    only,
+)
+from wbscope.compare.measure import stable_key
+from wbscope.compare.ranking import looked_through
+from wbscope.compare.rundata import Fact
+from wbscope.compare.sameness import Difference, differences, is_before, unknown_facts
+from wbscope.measure.metric import Metric, Scalars, better_of, join_name, split_name
 from wbscope.render.changes import change_text, row_p
+from wbscope.render.compare_screen import glance_text
+
+# What a comparison says, and when it says nothing.
 
 OLD = [100, 101, 102, 103, 104, 105]
 NEW = [80, 81, 82, 83, 84, 85]
@@ -242,3 +262,224 @@ def test_too_few_runs_are_told_before_any_number() -> None:
     enough = [100.0, 101.0, 102.0, 103.0]
     found = compare_sides(side("B", {TIME: enough}), [side("A", {TIME: enough[::-1]})])
     assert found.warnings == ()
+
+
+# Which facts differ, which are allowed to, and which nobody knows.
+
+
+def _differing(first: dict[str, Fact], second: dict[str, Fact], *allowed: str) -> list[str]:
+    runs = [run("a", {}, facts=first), run("b", {}, facts=second)]
+    return [difference.fact for difference in differences(runs, allowed)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "first", "second", "differ"),
+    [
+        ("hz", 250, 1000, True),
+        ("hz", 250, None, False),
+        ("hz", None, None, False),
+        ("kernel", "6.1", "6.12", True),
+        ("page_bytes", 4 << 10, 64 << 10, True),
+        ("memory_bytes", 491_524_096, 486_105_088, False),
+        ("memory_bytes", 512 << 20, 1024 << 20, True),
+        ("swap_bytes", 0, 1 << 30, True),
+        ("dirty_thresh_bytes", 71_421_952, 68_489_216, False),
+        ("dirty_thresh_bytes", 71_421_952, 16 << 20, True),
+        ("filesystem", "/data ext4 rw", "/data xfs rw", True),
+        ("sysctl.vm.dirty_ratio", "20", "10", True),
+    ],
+)
+def test_facts(fact: str, first: Fact, second: Fact, differ: bool) -> None:
+    assert _differing({fact: first}, {fact: second}) == ([fact] if differ else [])
+    assert _differing({fact: first}, {fact: second}, fact) == []
+
+
+def test_one_sysctl_or_all_of_them() -> None:
+    first = {"sysctl.vm.dirty_ratio": "20", "sysctl.vm.swappiness": "60"}
+    second = {"sysctl.vm.dirty_ratio": "10", "sysctl.vm.swappiness": "1"}
+    assert _differing(first, second, "sysctl") == []
+    assert _differing(first, second, "sysctl.vm.swappiness") == ["sysctl.vm.dirty_ratio"]
+
+
+def test_another_kernel_has_other_fields() -> None:
+    first = {"kernel": "6.1", "fields": "aa", "other_events": "kmem:x"}
+    second = {"kernel": "7.2", "fields": "bb", "other_events": ""}
+    assert _differing(first, second, "kernel") == []
+    assert _differing(first, second) == ["kernel", "fields", "other_events"]
+
+
+def test_a_list_tells_only_what_is_not_common() -> None:
+    runs = [
+        run("a", {}, facts={"events": "block:x sched:y"}),
+        run("b", {}, facts={"events": "block:x"}),
+        run("c", {}, facts={"events": "block:x"}),
+    ]
+    (found,) = differences(runs)
+    assert found.text() == "events: sched:y (a), no other (b, c)"
+
+
+def test_unknown_is_said_and_not_taken_for_equal() -> None:
+    runs = [run("a", {}, facts={"device": None, "hz": 250}), run("b", {}, facts={"device": "x"})]
+    assert unknown_facts(runs) == ["device", "sysctl"]
+    known = [run("a", {}, facts={"sysctl.vm.swappiness": "60"})]
+    assert unknown_facts(known) == []
+    half = [*known, run("b", {})]
+    assert unknown_facts(half) == ["sysctl"]
+    newer = [*known, run("c", {}, facts={"sysctl.vm.swappiness": "60", "sysctl.vm.new": "1"})]
+    assert unknown_facts(newer) == []  # the other kernel has no vm.new
+
+
+def test_an_event_that_one_kernel_lacks() -> None:
+    old = run("a", {}, facts={"kernel": "6.1", "events": "x y", "absent_events": "z"})
+    new = run("b", {}, facts={"kernel": "7.2", "events": "x y z", "absent_events": None})
+    less = run("c", {}, facts={"kernel": "7.2", "events": "x z", "absent_events": None})
+    assert [d.fact for d in differences([old, new])] == ["kernel", "events"]
+    assert differences([old, new], ["kernel"]) == []
+    (found,) = differences([old, less], ["kernel"])
+    assert found.text() == "events: y (a), no other (c)"
+
+
+def test_a_list_is_cut_short() -> None:
+    words = " ".join(f"block:{number}" for number in range(20))
+    found = Difference("events", {words: ("a",), "block:0": ("b",)})
+    assert found.text() == "events: block:1 block:2 block:3 and 16 more (a), no other (b)"
+
+
+# Findings that came or went between the sides, with the test that says so.
+
+SLOW = {"slow_device": "A device is slower than its writers"}
+
+
+def told(name: str, findings: list[dict[str, str] | None]) -> Side:
+    """A side whose runs have these findings."""
+    runs = side(name, {TIME: [100.0 + i for i in range(len(findings))]}).runs
+    pairs = zip(runs, findings, strict=True)
+    return Side(name, tuple(replace(run, findings=found) for run, found in pairs))
+
+
+def compared(a: list[dict[str, str] | None], b: list[dict[str, str] | None]) -> Comparison:
+    return looked_through(compare_sides(told("B", b), [told("A", a)]))
+
+
+def test_what_came_and_what_went() -> None:
+    more = {"journal_commit": "The journal holds writers up"}
+    found = finding_changes(compared([SLOW] * 6, [more] * 6), "A")
+    assert [(one.id, one.is_new, one.runs, one.base_runs) for one in found] == [
+        ("slow_device", True, 6, 0),
+        ("journal_commit", False, 0, 6),
+    ]
+    assert all(one.q is not None and one.q < 0.01 for one in found)
+
+
+def test_the_test_is_fishers() -> None:
+    (one,) = finding_changes(compared([SLOW] * 6 + [{}], [{}] * 6 + [SLOW]), "A")
+    # The two tails are alike here, so that doubling one is what SciPy adds up.
+    assert one.q == pytest.approx(fisher_exact([[6, 1], [1, 6]]).pvalue)
+
+
+@pytest.mark.parametrize("there", [0, 2, 3])
+def test_what_may_be_chance_is_not_told(there: int) -> None:
+    some: list[dict[str, str] | None] = [SLOW] * 3 + [{}] * 3
+    base: list[dict[str, str] | None] = [SLOW] * there + [{}] * (6 - there)
+    assert finding_changes(compared(some, base), "A") == []
+
+
+def test_one_run_each_is_told_and_said_to_be_untested() -> None:
+    found = compared([SLOW], [{}])
+    (one,) = finding_changes(found, "A")
+    assert one.q is None
+    text = " ".join(glance_text(found).split())
+    assert "no test is possible with one run each" in text
+    assert (
+        "new: A device is slower than its writers (1 of 1 runs of A, 0 of 1 of B; one run each, so"
+        " nothing tests it)" in text
+    )
+
+
+def test_nothing_is_said_where_nobody_asked() -> None:
+    """A baseline of an older version: no finding is not the same as none known."""
+    assert finding_changes(compared([SLOW] * 6, [*[{}] * 5, None]), "A") == []
+
+
+def test_a_finding_comes_before_the_numbers() -> None:
+    text = glance_text(compared([SLOW] * 6, [{}] * 6))
+    verdict, runs, new, counts = text.splitlines()[:4]
+    assert verdict.startswith("A against B: ")
+    assert runs.startswith("A: 6 runs, B: 6 runs")
+    assert new.startswith("new: A device is slower than its writers (6 of 6 runs of A, 0 of")
+    assert "same" in f"{counts}{text.splitlines()[6]}"
+
+
+def test_a_baseline_keeps_them(tmp_path: Path) -> None:
+    file = tmp_path / "base.json"
+    file.write_text(baseline_text(told("B", [SLOW, {}, None]).runs))
+    assert [run.findings for run in read_baseline(file)] == [SLOW, {}, None]
+
+
+# Names of metrics and the numbers of a run.
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ({}, "q.c"),
+        ({"comm": "dd"}, "q.c[comm=dd]"),
+        ({"comm": "dd", "kind": "x"}, "q.c[comm=dd,kind=x]"),
+        ({"kind": "direct reclaim"}, "q.c[kind=direct_reclaim]"),
+        ({"comm": "a]b[c,d=e\n\x1b"}, "q.c[comm=a_b_c_d_e__]"),
+        ({"comm": "a\u202eb\ud800"}, "q.c[comm=a_b_]"),
+    ],
+)
+def test_names(keys: dict[str, str], name: str) -> None:
+    assert join_name("q.c", keys) == name
+    assert metric(name).name == name
+    assert split_name(name)[0] == "q.c"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a[", "a[]", "a[x]b", "a]"])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        metric(name)
+    assert caught.value.slug == "bad-metric-name"
+
+
+@pytest.mark.parametrize(
+    ("comm", "key"),
+    [
+        ("dd", "dd"),
+        ("kworker/u4:2-flush-254:0", "kworker"),
+        ("kworker/u8:1", "kworker"),
+        ("jbd2/vda-8", "jbd2"),
+        ("jbd2/sda1-8", "jbd2"),
+        ("kswapd0", "kswapd0"),
+        (None, "none"),
+        ("", "none"),
+        ("/x", "none"),
+    ],
+)
+def test_tasks_have_the_same_key_in_each_run(comm: str | None, key: str) -> None:
+    assert stable_key("comm", comm) == key
+
+
+def test_a_number_that_is_not_finite_is_not_known() -> None:
+    scalars = Scalars()
+    for index, value in enumerate([1, None, math.nan, math.inf]):
+        scalars.add(metric(f"m{index}"), value)
+    assert [value for _, value in scalars.values()] == [1.0, None, None, None]
+    with pytest.raises(InputError) as caught:
+        scalars.add(metric("m0"), 2)
+    assert caught.value.slug == "same-metric-twice"
+
+
+def test_directions() -> None:
+    assert better_of("lower", "x") == "lower"
+    with pytest.raises(UsageError):
+        better_of("smaller", "x")
+
+
+@pytest.mark.parametrize(
+    ("release", "answer"),
+    [("6.15.9-arch", True), ("6.16.0", False), ("6.9", True), ("7.0", False), ("", None)],
+)
+def test_releases(release: str, answer: bool | None) -> None:
+    assert is_before(release, "6.16") is answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns the memory controller, and that no mount is advised over another."""
+"""wbscope doctor: the memory controller's owner, and what it prints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from wbscope.doctor.checks import (
     read_mounts,
     visible,
 )
+from wbscope.render.catalogue import checks_text
+
+# Who owns the memory controller, and that no mount is advised over another.
 
 _BOOT = "systemd.unified_cgroup_hierarchy=1"
 _HEAD = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
 _ALL_SECOND = _HEAD + "cpu\t0\t90\t1\nblkio\t0\t90\t1\nmemory\t0\t90\t1\n"
 _ALL_FIRST = _HEAD + "cpu\t1\t1\t1\nblkio\t7\t1\t1\nmemory\t4\t22\t1\n"
-
 _BASE = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -218,3 +220,33 @@ def test_this_machine() -> None:
     check = cgroup_check_here()
     assert (check.fix is None) == (check.status is Status.ok)
     assert _advised_place(check) != "/sys/fs/cgroup" or "not mounted" in check.found
+
+
+# What `wbscope doctor` prints: whether it works, then what was looked at.
+
+_KERNEL = Check("kernel", Status.ok, "6.1.0, x86_64")
+_USER = Check("user", Status.fails, "nobody", "sudo wbscope doctor")
+_TRACEFS = Check("tracefs", Status.fails, "cannot be read", "mount -t tracefs none /sys/...")
+_PRESSURE = Check("pressure (PSI)", Status.missing, "not there", "boot with psi=1")
+
+
+def test_the_verdict_is_first() -> None:
+    lines = checks_text([_KERNEL], 80).splitlines()
+    assert lines[:2] == ["wbscope record works here.", ""]
+    assert lines[2].split() == ["ok", "kernel", "6.1.0,", "x86_64"]
+    assert len(lines) == 3
+
+
+def test_what_is_not_there_is_named_with_it() -> None:
+    text = checks_text([_KERNEL, _PRESSURE], 80)
+    assert text.startswith("wbscope record works here. Not all is there: pressure (PSI).\n\n")
+
+
+def test_what_helps_first_is_told_with_a_failure() -> None:
+    lines = checks_text([_KERNEL, _USER, _TRACEFS, _PRESSURE], 80).splitlines()
+    assert lines[:3] == [
+        "wbscope record does not work here: user, tracefs.",
+        "To do: sudo wbscope doctor",
+        "",
+    ]
+    assert lines[-1].strip() == "fix: boot with psi=1"

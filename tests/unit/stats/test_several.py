@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of several sessions, against enumeration, SciPy and simple cases."""
+"""Several sessions, looks and metrics at once: their tests and levels."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
 from itertools import combinations, product
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from scipy import stats
 from support.properties import for_all
 from wbscope.stats.estimates import shift
 from wbscope.stats.repeated import Block, between_sd, blocked_shift, session_shift
+from wbscope.stats.tests import Spending, holm, look_levels
+
+# Tests of several sessions, against enumeration, SciPy and simple cases.
 
 
 def _enumerated(blocks: list[Block]) -> float:
@@ -165,3 +169,85 @@ def test_spread_between_sessions() -> None:
         for _ in range(400)
     ]
     assert np.mean(squares) == pytest.approx(9, rel=0.15)
+
+
+# Holm's adjustment by hand and against its definition.
+
+
+def test_by_hand() -> None:
+    """0.005 x 4, 0.01 x 3, then 0.03 x 2, and 0.04 is no smaller than that."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_one_is_itself_and_none_is_none() -> None:
+    assert holm([0.04]) == [0.04]
+    assert holm([]) == []
+
+
+@for_all(60, p=st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_never_above_one_and_never_below_its_p(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert all(one <= new for one, new in zip(p, adjusted, strict=True))
+    assert max(adjusted) <= 1
+
+
+# Around what decides, and of whole millionths, so that no rounding does.
+_P = st.integers(1, 100_000) | st.integers(1, 999_999)
+
+
+@for_all(100, parts=st.lists(_P, min_size=1, max_size=8))
+def test_it_refuses_what_holm_refuses(parts: list[int]) -> None:
+    """Step down: refuse the smallest while p(i) <= alpha / (m - i + 1)."""
+    p = [(part + 0.5) / 1_000_000 for part in parts]
+    refused = set()
+    for step, index in enumerate(np.argsort(p)):
+        if p[index] > 0.05 / (len(p) - step):
+            break
+        refused.add(int(index))
+    assert {i for i, value in enumerate(holm(p)) if value <= 0.05} == refused
+
+
+def test_runs_that_six_metrics_need() -> None:
+    """With 6 + 6 runs (p 0.00216) 23 metrics can fail and 24 cannot."""
+    least = 2 / 924
+    assert max(holm([least] * 23)) <= 0.05 < max(holm([least] * 24))
+
+
+# Levels of several looks: published borders, and that they add up to alpha.
+
+# Reboussin, DeMets, Kim, Lan: Computations for group sequential boundaries using the Lan-DeMets
+# spending function method, 2000: five equal looks, two-sided 0.05.
+_PUBLISHED: dict[Spending, list[float]] = {
+    "obrien-fleming": [4.8769, 3.3569, 2.6803, 2.2898, 2.0310],
+    "pocock": [2.4380, 2.4268, 2.4101, 2.3966, 2.3859],
+}
+
+
+@pytest.mark.parametrize("spending", list(_PUBLISHED))
+def test_published_borders(spending: Spending) -> None:
+    borders = [
+        NormalDist().inv_cdf(1 - level / 2)
+        for level in look_levels(0.05, [1, 2, 3, 4, 5], spending)
+    ]
+    assert borders == pytest.approx(_PUBLISHED[spending], abs=2e-4)
+
+
+def test_one_look_has_all() -> None:
+    assert look_levels(0.05, [10]) == pytest.approx([0.05])
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+def test_paths_cross_in_alpha_of_cases(alpha: float) -> None:
+    """200,000 simulated paths of uneven looks."""
+    looks = [6, 9, 14, 24]
+    chance = np.random.default_rng(2)
+    steps = chance.standard_normal((200_000, looks[-1])).cumsum(axis=1)
+    crossed = np.zeros(len(steps), dtype=bool)
+    for look, level in zip(looks, look_levels(alpha, looks), strict=True):
+        crossed |= np.abs(steps[:, look - 1]) > look**0.5 * NormalDist().inv_cdf(1 - level / 2)
+    assert crossed.mean() == pytest.approx(alpha, rel=0.05)
+
+
+def test_looks_rise() -> None:
+    with pytest.raises(ValueError, match="do not rise"):
+        look_levels(0.05, [6, 6])
