@@ -97,7 +97,7 @@ def stages(which: str) -> list[list[Lane]]:
     main.insert(1, Step("fuzz", [*pytest, *spread, *_MEASURED]))
     beside = [Step(name, [*pytest, *paths], good=good) for name, paths in _WAITING.items()]
     if which == "all":
-        large = [*pytest, "-rs", "tests/ingest/test_large_database.py"]
+        large = [*pytest, "-rs", "tests/ingest/test_writers.py"]
         main.append(Step("large", large, {"WBSCOPE_LARGE": "1"}))
         patches = "tools/kernel_stamp.py --check || { [ $? -eq 1 ] && make kernel-test; }"
         # A machine may refuse what a new root wants; why stands in the log.

@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.driftnoise import IGNORE, LAYOUTS, Layout, Machine, counts  # noqa: E402
-from support.driftnoise import POLICY as BLOCKED  # noqa: E402
 from support.gatenoise import (  # noqa: E402
     NORMAL,
     OUTLIERS,
@@ -46,6 +45,7 @@ from support.gatenoise import (  # noqa: E402
     trimmed_welch,
     welch,
 )
+from support.gatenoise import POLICY as BLOCKED  # noqa: E402
 from support.predictions import predicted, real  # noqa: E402
 from support.sequentialnoise import sequential  # noqa: E402
 from wbscope.stats import repeated  # noqa: E402

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Killed, stopped or limited at any moment: the earlier result is whole, the next run cleans up."""
+"""Killed, stopped, limited or without room at any moment: the earlier result is whole."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import random
@@ -14,9 +15,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.faults import Place
+from support.cli import check_error
+from support.faults import EARLIER, Place, memory_disk
 from support.progress import Steps, catches, wait_for_group, waits_in
-from support.waits import wait_until
+from support.runs import example
+from support.tools import ingester_path, plan_option, run, wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
+
+# Killed, stopped or limited at any moment: the earlier result is whole, the next run cleans up.
 
 _SEED = 41
 _BLOCK = 20  # kills of one test
@@ -245,3 +251,158 @@ def test_signal_in_front_of_a_full_pipe(place: Place) -> None:
     os.close(writing)
     os.close(reading)
     place.check_output("full pipe", leftovers=True, done=None)
+
+
+# A conversion that is killed, stopped or without room: the earlier result, or a whole new one.
+
+_CONVERT_SEED = 43
+_CONVERT_KILLS = 12
+
+
+def _convert_command(which: str, output: Path) -> list[str | Path]:
+    program = ingester_path() if which == "ingester" else wbscope_path()
+    return [program, "convert", example("deep").trace, "-o", output, "--force"]
+
+
+def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=GUARD_SECONDS
+    )
+
+
+def _start(command: list[str | Path]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+@pytest.mark.parametrize("which", ["ingester", "wbscope"])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_signals_at_random_moments(tmp_path: Path, which: str, sent: signal.Signals) -> None:
+    """One that comes too late changes nothing: there is another one."""
+    chance = random.Random(_CONVERT_SEED)
+    output = tmp_path / "x.pftrace"
+    first = _start(_convert_command(which, output))
+    every = Steps(first).whole()
+    assert first.wait() == 0
+    whole = output.stat().st_size
+    codes = []
+    wanted = _CONVERT_KILLS if which == "ingester" else _CONVERT_KILLS // 4
+    for _ in range(wanted * _TRIES_FOR_A_KILL):
+        if len(codes) == wanted:
+            break
+        output.write_bytes(EARLIER)
+        process = _start(_convert_command(which, output))
+        steps = Steps(process)
+        if which == "wbscope":  # Python's own start ends as Python does
+            while len(os.listdir(tmp_path)) == 1 and steps.reach(steps.count() + 1):
+                pass
+        if not steps.reach(chance.randint(min(steps.count(), every), every)):
+            process.wait()
+            continue
+        os.killpg(process.pid, sent)
+        code = process.wait(GUARD_SECONDS)
+        codes.append(code)
+        if code == 130:  # of this round: one that the signal itself ended leaves its part
+            assert os.listdir(tmp_path) == [output.name]
+        elif sent != signal.SIGKILL:
+            wait_for_group(process.pid)  # a child may be dying still
+        assert output.read_bytes() == EARLIER or output.stat().st_size == whole
+    assert {*codes} & {-signal.SIGKILL, 130}
+    assert {*codes} <= {0, 130, -sent}  # a signal before there is a handler
+    wait_for_group(process.pid)
+    assert _run(_convert_command(which, output)).returncode == 0
+    assert os.listdir(tmp_path) == [output.name]
+
+
+@pytest.mark.parametrize("kibibytes", [8, 512, 3072])
+def test_full_disk(kibibytes: int) -> None:
+    with memory_disk(f"size={kibibytes}k,mode=0777") as disk:
+        output = disk / "x.pftrace"
+        output.write_bytes(EARLIER)
+        for which in ("ingester", "wbscope"):
+            ended = _run(_convert_command(which, output))
+            assert ended.returncode == 5, ended.stderr
+            assert ended.stderr.startswith("error[cannot-write]: "), ended.stderr
+            assert (os.listdir(disk), output.read_bytes()) == ([output.name], EARLIER)
+
+
+# SQLite's temporary files lie in a folder of their own: an error names the one that is full.
+
+_SOURCE = "reclaim-writes"
+# An index as large as one of a long trace: SQLite sorts its 188,809 rows of 180 bytes in files.
+_WIDE_INDEX = {"vmscan:mm_vmscan_write_folio": {"indexes": [{"columns": ["ts"] * 20}]}}
+_FIX = "export SQLITE_TMPDIR="
+
+
+def _ingester(output: Path, temp: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    arguments = [example(_SOURCE).trace, "-o", output, "--all", "--force", *options]
+    return run(
+        [ingester_path(), "sqlite", *arguments, *plan_option(output, _WIDE_INDEX)],
+        env={**os.environ, "SQLITE_TMPDIR": str(temp)},
+    )
+
+
+def _wbscope(output: Path, temp: Path) -> subprocess.CompletedProcess[str]:
+    return run(
+        [wbscope_path(), "ingest", example(_SOURCE).trace, "-o", output, "--all", "--force"],
+        env={**os.environ, "SQLITE_TMPDIR": str(temp)},
+    )
+
+
+def _check_earlier(output: Path) -> None:
+    assert os.listdir(output.parent) == [output.name]
+    assert output.read_bytes() == EARLIER
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """An earlier result."""
+    path = tmp_path / "x.db"
+    path.write_bytes(EARLIER)
+    return path
+
+
+@pytest.mark.parametrize("writer", ["pages", "sqlite"])
+@pytest.mark.parametrize(
+    ("options", "have"),
+    [
+        ("size=64k", "65536 bytes"),
+        ("size=8m", "8388608 bytes"),
+        ("nr_inodes=1", "one more file"),
+    ],
+)
+def test_of_the_ingester(output: Path, options: str, have: str, writer: str) -> None:
+    with memory_disk(f"{options},mode=0777") as disk:
+        ended = _ingester(output, disk, "--writer", writer)
+        assert os.listdir(disk) == []
+        _check_earlier(output)
+        assert ended.returncode == 5, ended.stderr
+        named = (disk, os.strerror(errno.ENOSPC), output, have)
+        check_error(ended.stderr, "no-room", *named, fix=_FIX)
+
+
+def test_the_remedy_helps(output: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    ended = _ingester(output, tmp_path_factory.mktemp("temp"))
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_of_the_whole_command(output: Path) -> None:
+    """Here it is Python's SQLite, which makes tables of the library's views."""
+    with memory_disk("size=64k,mode=0777") as disk:
+        ended = _wbscope(output, disk)
+        assert os.listdir(disk) == []
+        _check_earlier(output)
+        assert ended.returncode == 5, ended.stderr
+        check_error(ended.stderr, "no-room", disk, output, fix=_FIX)
+
+
+def test_a_full_disk_is_not_taken_for_the_other(tmp_path: Path) -> None:
+    """Room for what the ingester writes, and little more for the views."""
+    done = _wbscope(tmp_path / "alone.db", tmp_path)
+    assert done.returncode == 0, done.stderr
+    whole = (tmp_path / "alone.db").stat().st_size
+    with memory_disk(f"size={whole - (1 << 19)},mode=0777") as disk:
+        ended = _wbscope(disk / "x.db", tmp_path)
+        assert os.listdir(disk) == []
+        assert ended.returncode == 5, ended.stderr
+        check_error(ended.stderr, "cannot-write-database", disk / "x.db")
+        assert "SQLITE_TMPDIR" not in ended.stderr

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wbscope-ingest ends at a signal and at its limits, and runs nothing that a database brings."""
+"""wbscope-ingest ends at a signal and its limits, once for all commands, and is reproducible."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.cli import Wbscope
 from support.faults import memory_disk
-from support.progress import Steps, wait_for_work
-from support.runs import example
-from support.tools import ingester_path, run
-from support.waits import GUARD_SECONDS
+from support.progress import Steps, wait_for_work, waits_in
+from support.runs import REPOSITORY, example
+from support.tools import ingester_path, run, wbscope_path
+from support.waits import GUARD_SECONDS, wait_until
+
+# wbscope-ingest ends at a signal and at its limits, and runs nothing that a database brings.
 
 _COLUMNS = "ts, NULL AS dur, 'a' AS track, 'b' AS name, NULL AS value, NULL AS unit, NULL AS arg_a"
 _ENDLESS = "CREATE TEMP VIEW v AS WITH RECURSIVE c(ts) AS (SELECT 1 UNION ALL SELECT ts + 1 FROM c)"
@@ -214,3 +220,167 @@ def test_views_that_nobody_reads_do_not_matter(database: Path) -> None:
     process = _timeline(database, _GOOD)  # its view v hides that of the file
     _, err = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 0, err
+
+
+# Several commands on one cold cache: the trace is ingested once, whoever is killed.
+
+TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def start(tmp_path: Path, cache: Path) -> Iterator[Start]:
+    """Starts one command; each start of the ingester is a line in `starts`, and waits for `go`."""
+    program = tmp_path / "ingester"
+    program.write_text(
+        f"#!/bin/sh\necho started >> {tmp_path}/starts\n"
+        f"until test -e {tmp_path}/go; do sleep 0.02; done\n"
+        f'exec {ingester_path()} "$@"\n'
+    )
+    program.chmod(0o755)
+    cache.mkdir(0o700)
+    env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), WBSCOPE_INGEST=str(program))
+    command = [str(wbscope_path()), "query", "fairness", str(TRACE), "--json"]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def one() -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe))
+        return started[-1]
+
+    yield one
+    go(tmp_path)
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def go(tmp_path: Path) -> None:
+    """Let the ingester go on that has started, or will."""
+    (tmp_path / "go").touch()
+
+
+def wait_for_lock(process: subprocess.Popen[bytes]) -> None:
+    """Until it waits for the lock that another one has."""
+    wait_until(
+        lambda: waits_in(process.pid, "lock_inode_wait") or process.poll() is not None,
+        "waits for the lock",
+    )
+    assert process.poll() is None
+
+
+def starts(tmp_path: Path) -> int:
+    log = tmp_path / "starts"
+    return log.read_text().count("started") if log.exists() else 0
+
+
+def locks(cache: Path) -> list[Path]:
+    return list(cache.rglob("*.lock"))
+
+
+def runs(cache: Path) -> list[Path]:
+    """Databases of a run; tables that took long to make are kept beside it."""
+    found = []
+    for path in cache.rglob("*.db"):
+        with closing(sqlite3.connect(path)) as db:
+            if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'event_counts'").fetchone():
+                found.append(path)
+    return found
+
+
+def test_parallel_commands_ingest_once(start: Start, tmp_path: Path, cache: Path) -> None:
+    first = start()
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
+    running = [first, *(start() for _ in range(3))]
+    for process in running[1:]:
+        wait_for_lock(process)
+    go(tmp_path)
+    answers = {process.communicate(timeout=GUARD_SECONDS)[0] for process in running}
+    assert [process.returncode for process in running] == [0] * 4
+    assert (len(answers), starts(tmp_path)) == (1, 1)
+    assert len(runs(cache)) == 1
+    assert locks(cache) == []
+
+
+def test_one_that_was_killed_blocks_nobody(start: Start, tmp_path: Path, cache: Path) -> None:
+    first = start()
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
+    second = start()
+    wait_for_lock(second)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=GUARD_SECONDS)
+    wait_until(lambda: starts(tmp_path) == 2, "the second one starts the ingester")
+    go(tmp_path)
+    out, err = second.communicate(timeout=GUARD_SECONDS)
+    assert (second.returncode, bool(out)) == (0, True), err
+    assert starts(tmp_path) == 2
+    assert locks(cache) == []
+    third = start()
+    assert third.communicate(timeout=GUARD_SECONDS)[0] == out
+    assert starts(tmp_path) == 2
+
+
+def test_one_that_waits_hears_a_signal(start: Start, tmp_path: Path, cache: Path) -> None:
+    first = start()
+    wait_until(lambda: starts(tmp_path), "the ingester starts")
+    first.send_signal(signal.SIGSTOP)
+    try:
+        second = start()
+        wait_for_lock(second)
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=GUARD_SECONDS)
+        assert second.returncode == 130
+    finally:
+        first.send_signal(signal.SIGCONT)
+    go(tmp_path)
+    first.communicate(timeout=GUARD_SECONDS)
+    assert (first.returncode, locks(cache)) == (0, [])
+
+
+# The same input gives the same bytes: of ingest and convert with any number of threads, of
+# timeline.
+
+_RUNS = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.dat"))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)
+def test_ingest(folder: Path, tmp_path: Path) -> None:
+    found = set()
+    for turn, threads in enumerate(("1", "2", "2", "7")):
+        output = tmp_path / f"{turn}.db"
+        command = [ingester_path(), "sqlite", folder, "--all", "-o", output, "--threads", threads]
+        done = run(command)
+        assert done.returncode == 0, done.stderr
+        found.add(_digest(output))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)
+def test_convert(folder: Path, tmp_path: Path) -> None:
+    found = set()
+    for turn, threads in enumerate(("1", "2", "2", "7")):
+        output = tmp_path / f"{turn}.pftrace"
+        done = run([ingester_path(), "convert", folder, "-o", output, "--threads", threads])
+        assert done.returncode == 0, done.stderr
+        found.add(_digest(output))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)
+def test_timeline(wbscope: Wbscope, folder: Path, tmp_path: Path) -> None:
+    found = set()
+    for turn in range(2):
+        output = tmp_path / f"{turn}.pftrace"
+        done = wbscope.run("timeline", folder, "-o", output)
+        assert done.returncode == 0, done.stderr
+        found.add(_digest(output))
+    assert len(found) == 1

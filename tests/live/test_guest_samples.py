@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series of stock kernels, in QEMU: of each bdi, of a cgroup, and what threads dirtied.
-
-As test_guest.py, which says where kernels come from.
-"""
+"""Series, reclaim and a slow disk in QEMU guests with stock kernels."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guest import boot, guest_folders
+from support.cli import Document, Wbscope
+from support.guest import GUEST_SECONDS, boot, guest_folders
 from support.live import Recorder
+from support.runs import REPOSITORY
+
+# Series of stock kernels, in QEMU: of each bdi, of a cgroup, and what threads dirtied.
+#
+# As test_guest.py, which says where kernels come from.
 
 _MIB, _PAGE = 1 << 20, 4096
 _DATA = "254:32"
@@ -170,3 +179,238 @@ def test_a_cgroup_that_writes(guest: Recorder) -> None:
         assert told == [{"dirty": None, "dirtied": None}]
     files = guest.sql("cgroup", "SELECT name FROM sidecar_file WHERE status <> 'loaded'")
     assert files == []
+
+
+# Where reclaim's pages go on stock kernels, in QEMU: of zeros, and of other content.
+#
+# As test_guest.py, which says where kernels come from. /proc/vmstat is the truth here, and the
+# bytes that the swap device completed. 6.1 has the classic LRU and writes zeros; 6.12 and 7.2 have
+# MGLRU and do not.
+
+_NO_ZEROS = ("6.12", "7.2")
+_SWAP = "254:16"
+_RECLAIM_PAGE = 4096
+# A buffer of zeros and one of other content, each larger than what is free, and read again.
+_RECLAIM_SCENARIO = """\
+mkswap /dev/vdb > /dev/null; swapon /dev/vdb
+echo 100 > /proc/sys/vm/swappiness
+for what in zero urandom; do
+  mkdir /out/$what; cd /out/$what
+  cat /proc/zoneinfo > zoneinfo
+  trace-cmd record -q -b 20000 -e vmscan -e block:block_rq_issue -e block:block_rq_complete \\
+    -o trace.dat sh -c "cat /proc/vmstat > /out/$what/vmstat.before
+      dd if=/dev/$what of=/dev/null bs=180M count=2; dd if=/dev/$what of=/dev/null bs=180M count=1
+      sleep 1; until grep -q '^nr_writeback 0$' /proc/vmstat; do sleep 0.5; done
+      cat /proc/vmstat > /out/$what/vmstat.after" > /out/$what/log 2>&1
+  echo "$what rc=$?"
+done
+"""
+
+
+@pytest.fixture(scope="module", params=_KERNELS)
+def reclaim_guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of one kernel: zero, urandom."""
+    kernel = guest_folders().get(request.param)
+    if kernel is None:
+        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is not installed")
+    out = tmp_path_factory.mktemp(f"guest-{request.param}") / "out"
+    out.mkdir()
+    scenario, swap = out.parent / "scenario.sh", out.parent / "swap.img"
+    scenario.write_text(_RECLAIM_SCENARIO)
+    subprocess.run(["truncate", "-s", "1G", swap], check=True)
+    env = os.environ | {
+        "DRIVES": f"file={swap},if=virtio,format=raw,cache=unsafe",
+        "SMP": _CPUS.get(request.param, "2"),
+        "MEM": "256",
+        "LIMIT": os.environ.get("WBSCOPE_GUEST_SECONDS", GUEST_SECONDS),
+    }
+    boot = [sys.executable, REPOSITORY / "tools/record-samples/boot.py"]
+    for _ in range(3):  # emulation of 6.12 is not perfect
+        done = subprocess.run(
+            [*boot, "amd64", kernel, scenario, out], env=env, capture_output=True, text=True
+        )
+        print(done.stderr)
+        if (out / "log").exists():
+            break
+    log = (out / "log").read_text()
+    assert all(f"{what} rc=0" in log for what in ("zero", "urandom")), log
+    return out
+
+
+def _reclaim_gained(folder: Path) -> Mapping[str, int]:
+    before, after = (
+        {name: int(value) for name, value in map(str.split, (folder / file).open())}
+        for file in ("vmstat.before", "vmstat.after")
+    )
+    return {name: value - before.get(name, 0) for name, value in after.items()}
+
+
+def _by(rows: list[Document], key: str) -> dict[str, Document]:
+    return {row[key]: row for row in rows}
+
+
+@pytest.mark.parametrize("what", ["zero", "urandom"])
+def test_every_page_has_a_destination(wbscope: Wbscope, reclaim_guest: Path, what: str) -> None:
+    folder = reclaim_guest / what
+    gained = _reclaim_gained(folder)
+    rows = _by(wbscope.query("reclaim_destinations", folder), "destination")
+    assert gained["nr_vmscan_write"] > 10_000
+    assert rows["swap device"]["pages_count"] == gained["pswpout"]
+    assert rows["zero-filled"]["pages_count"] == gained.get("swpout_zero", 0)
+    # What was given back before the write.
+    assert 0 <= rows["rest"]["pages_count"] <= 0.01 * gained["nr_vmscan_write"]
+    pages = sum(row["pages_count"] or 0 for row in rows.values())
+    assert pages == gained["nr_vmscan_write"]
+    device = _by(wbscope.query("throughput_by_device", folder, "--window", "1000s"), "device")
+    assert device[_SWAP]["written_bytes"] == pytest.approx(
+        gained["pswpout"] * _RECLAIM_PAGE, rel=0.01
+    )
+
+
+def test_zeros_are_written_up_to_6_11(wbscope: Wbscope, reclaim_guest: Path) -> None:
+    kernel = (reclaim_guest / "uname").read_text().split()[2]
+    looks_for_zeros = kernel.startswith(_NO_ZEROS)
+    ratios = {}
+    for what in ("zero", "urandom"):
+        rows = wbscope.query("reclaim_writes", reclaim_guest / what)
+        (ratios[what],) = {row["swap_device_ratio"] for row in rows if row["kind"] == "anon"}
+    assert (ratios["zero"] < 0.5) == looks_for_zeros, ratios
+    assert ratios["urandom"] > 0.8, ratios
+    document = wbscope.document("query", "reclaim_writes", str(reclaim_guest / "zero"))
+    slugs = {warning["slug"] for warning in document["warnings"]}
+    assert ("reached-no-device" in slugs) == looks_for_zeros
+
+
+@pytest.mark.parametrize("what", ["zero", "urandom"])
+def test_scans_are_those_of_vmstat(wbscope: Wbscope, reclaim_guest: Path, what: str) -> None:
+    gained = _reclaim_gained(reclaim_guest / what)
+    rows = _by(wbscope.query("reclaim_efficiency", reclaim_guest / what), "reclaimer")
+    kernel = (reclaim_guest / "uname").read_text().split()[2]
+    for who in ("kswapd", "direct"):
+        assert (
+            rows[who]["scanned_count"]
+            == gained[f"pgscan_{who}"]
+            == rows[who]["vmstat_scanned_count"]
+        )
+        assert rows[who]["reclaimed_count"] == gained[f"pgsteal_{who}"]
+        assert rows[who]["scan_basis"] == ("isolate" if kernel.startswith(_NO_ZEROS) else "shrink")
+
+
+# The recorder is not held by what it records: a disk of 256 KB/s holds all dirty pages.
+#
+# As test_guest.py, which says where kernels come from. The run is on another disk, a fast one: the
+# machine is over its limit until long after the recording, and every task that makes a page dirty
+# is held with it.
+
+_SLOW_CPUS = {"6.12": "1"}
+_SLOW_BYTES_PER_S = 256_000
+_LIMIT_BYTES = 16 << 20
+_SECONDS = 20
+_SLOW_SCENARIO = f"""\
+mkdir -p /p/tmp/slow
+# Without a journal, for whose commit dd would wait instead.
+chroot /p mkfs.ext4 -qF -O ^has_journal -E lazy_itable_init=1 /dev/vdd 64M
+mount -t ext4 /dev/vdd /p/tmp/slow
+echo {_LIMIT_BYTES} > /proc/sys/vm/dirty_bytes
+cat > /p/tmp/writers << 'EOF'
+pids=
+for i in 1 2 3 4 5 6 7 8; do
+  dd if=/dev/zero of=/tmp/slow/f$i bs=64k 2>/dev/null &
+  pids="$pids $!"
+done
+sleep {_SECONDS}
+kill $pids
+EOF
+# More events than the pages of dd alone, so that there is much to write.
+for backend in tracefs trace-cmd; do
+  read -r began rest < /proc/uptime
+  record record --backend $backend --profile deep --no-report -o /data/$backend -- sh /tmp/writers
+  echo "$backend rc=$?"
+  read -r ended rest < /proc/uptime
+  echo "$backend took $began $ended"
+  grep -E '^(Dirty|Writeback):' /proc/meminfo | sed "s/^/$backend /"
+  cp -r /p/data/$backend /out/$backend
+  rm /p/tmp/slow/f* # pages that are not being written need not be any more
+done
+"""
+
+
+@pytest.fixture(scope="module", params=_KERNELS)
+def slow_guest(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Recorder:
+    """The runs of one kernel: tracefs, trace-cmd."""
+    kernel = guest_folders().get(request.param)
+    if kernel is None:
+        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is not installed")
+    out = tmp_path_factory.mktemp(f"slow-disk-{request.param}")
+    disk = request.getfixturevalue("guest_disk")
+    boot(
+        kernel, disk, _SLOW_SCENARIO, out,
+        smp=_SLOW_CPUS.get(request.param, "2"), slow_bytes_per_s=_SLOW_BYTES_PER_S,
+    )  # fmt: skip
+    return Recorder(out)
+
+
+def _log(slow_guest: Recorder) -> str:
+    log = slow_guest.folder / "log"
+    return log.read_text() if log.exists() else (slow_guest.folder / "console").read_text()
+
+
+def _seconds(slow_guest: Recorder, backend: str) -> float:
+    (line,) = (
+        line for line in _log(slow_guest).splitlines() if line.startswith(f"{backend} took ")
+    )
+    began, ended = map(float, line.split()[2:])
+    return ended - began
+
+
+def _pauses(slow_guest: Recorder, run: str) -> dict[str, tuple[int, float]]:
+    """Number and seconds of pauses of each process, by the events."""
+    rows = slow_guest.sql(
+        run,
+        "SELECT COALESCE(t.comm, b.tid) AS comm, COUNT(*) AS n, SUM(b.pause) / 1000.0 AS s"
+        " FROM ev_balance_dirty_pages AS b LEFT JOIN task AS t USING (tid)"
+        " WHERE b.pause > 0 GROUP BY 1",
+    )
+    return {str(row["comm"]): (row["n"], row["s"]) for row in rows}
+
+
+def test_recorder_is_not_held(slow_guest: Recorder) -> None:
+    assert "tracefs rc=0" in _log(slow_guest)
+    meta = slow_guest.meta("tracefs")
+    assert (meta["ended"], meta["problems"], sum(meta["lost"].values())) == ("complete", [], 0)
+    assert meta["recorder_throttled_ns"] == 0
+    pauses = _pauses(slow_guest, "tracefs")
+    assert pauses.keys() == {"dd"}, pauses
+    assert pauses["dd"][1] > 0
+
+
+def test_samples_are_not_held(slow_guest: Recorder) -> None:
+    """They go on while dd is held, and none waits for the disk: it takes a minute to get below."""
+    text = (slow_guest.folder / "tracefs/meminfo.samples").read_text()
+    stamps = [int(line[5:]) for line in text.splitlines() if line.startswith("# ts=")]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
+    (held,) = slow_guest.sql(
+        "tracefs",
+        "SELECT MIN(ts) AS first, MAX(ts) AS last FROM ev_balance_dirty_pages WHERE pause > 0",
+    )
+    assert sum(held["first"] < stamp < held["last"] for stamp in stamps) > 3
+    assert max(gaps) < (held["last"] - held["first"]) / 2, gaps
+    assert "\0" not in text
+
+
+def test_trace_cmd_says_how_long_it_was_held(slow_guest: Recorder) -> None:
+    """It writes through the page cache, which cannot be helped: 15 s on 7.2, nothing on 6.1."""
+    assert "trace-cmd rc=0" in _log(slow_guest)
+    meta = slow_guest.meta("trace-cmd")
+    throttled_s = meta["recorder_throttled_ns"] / 1e9
+    held = sum(
+        s for comm, (_, s) in _pauses(slow_guest, "trace-cmd").items() if comm == "trace-cmd"
+    )
+    assert held <= throttled_s < _seconds(slow_guest, "trace-cmd")
+    assert ("held in balance_dirty_pages" in str(meta["problems"])) == (throttled_s > 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the recorder was held in balance_dirty_pages(), where it writes beside what it records.
 
-A disk that holds it longer is in test_guest_slow_disk.py.
+A disk that holds it longer is in test_guest_samples.py.
 """
 
 from __future__ import annotations

@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throughput, dirty position and bandwidth per window, against the events that they come from."""
+"""Calls, the control law, dirty pages and bandwidth, against the events that they come from."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+import wbscope
 from support.cli import Wbscope
+from support.law_oracle import EVENTS, Replayed, replay
 from support.oracle import dirty_states
-from support.report import key_values
-from support.runs import RecordedRun, example
+from support.patched import calls_by_the_rule, dones_in, told_calls, without_returns
+from support.report import key_values, parse_report, report_lines
+from support.runs import REPOSITORY, RecordedRun, example
 from support.sidecars import vmstat_delta
+from wbscope.library.library import load_library
+from wbscope.run.ingested import ingest
+from wbscope.source.source import find_source
+
+# Throughput, dirty position and bandwidth per window, against the events that they come from.
 
 State = tuple[int, dict[str, int]]
-
 _WINDOW_NS = 2_000_000_000
 _BANDWIDTHS = {
     "write_bw": "write_bw",
@@ -171,3 +182,164 @@ def test_a_curve_of_a_short_run_has_all_samples(wbscope: Wbscope) -> None:
     (row,) = wbscope.sql(folder, counts.format("_dirty_drawn", "ev_global_dirty_state"))
     assert row["drawn"] == row["told"] > 30_000
     assert wbscope.sql(folder, "SELECT count(*) AS steps FROM _dirty_step") == [{"steps": 0}]
+
+
+# Calls of balance_dirty_pages() are found in a stock kernel's events as the kernel made them.
+
+_WB_CLEAN = 3
+_RUNS = {
+    "6.1": REPOSITORY / "examples/patched-kernel/throttle",
+    "7.2": REPOSITORY / "tests/data/patched/7.2-throttle",
+}
+
+
+@pytest.mark.parametrize("kernel", _RUNS)
+def test_the_rule_finds_the_calls_that_the_kernel_tells(
+    kernel: str, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    done = wbscope.run("ingest", _RUNS[kernel], "-o", tmp_path / "run.db", "--all")
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(tmp_path / "run.db")) as database:
+        told = told_calls(database)
+        stock = without_returns(database, tmp_path / "stock.db")
+        exits = {one.exit for one in dones_in(database)}
+    assert sum(loops > 1 for _, _, loops in told) > 10
+    # Of 7.2 some calls left at task_ratelimit 0, and another followed at once.
+    assert (_WB_CLEAN in exits) == (kernel == "7.2")
+    assert calls_by_the_rule(wbscope, stock) == told
+
+
+# The machine's row of dirty_domains, against every sample added up one by one.
+
+PAGE = 4096
+PATCHED = "examples/patched-kernel/throttle"
+SAMPLES = (
+    "SELECT seq, ts, nr_dirty + nr_writeback, background_thresh, dirty_thresh,"
+    " max(dirty_thresh, dirty_limit) FROM ev_global_dirty_state ORDER BY seq"
+)
+FIND = "SELECT ts FROM ev_global_dirty_state WHERE repeats_count {} ORDER BY seq LIMIT 1 OFFSET {}"
+
+
+def _parts(database: sqlite3.Connection) -> Iterator[tuple[int | None, int | None]]:
+    """The whole, and parts whose ends are within samples that say the same, or between these."""
+    yield None, None
+    times = [
+        database.execute(FIND.format(which, offset)).fetchone()[0]
+        for which in ("= 0", "= 1", "> 1")
+        for offset in (9, 10, 50)
+    ]
+    for first in times:
+        yield from ((first, first + 1), (None, first), (first, None))
+        yield from ((first, last) for last in times if first < last)
+
+
+@pytest.mark.parametrize("name", ["examples/rate-limited-writers", "examples/deep", PATCHED])
+def test_each_sample_counts_once(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "run.db"
+    ingest(find_source(str(REPOSITORY / name)), path, load_library())
+    if name == PATCHED:  # as a stock kernel tells it, with real-time tasks
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("DELETE FROM ev_wb_domain_dirty_state")
+    with sqlite3.connect(path) as database, wbscope.open(path) as run:
+        boosted = {seq for (seq,) in run.sql("SELECT seq FROM _dirty_boost").rows}
+        assert bool(boosted) == (name == PATCHED)
+        samples = database.execute(SAMPLES).fetchall()
+        for first, last in _parts(database):
+            chosen = [s for s in samples if (first or 0) <= s[1] < (last or 1 << 62)]
+            plain = [s for s in chosen if s[0] not in boosted]
+            answer = run.query(
+                "dirty_domains",
+                start=f"@{first}" if first else None,
+                end=f"@{last}" if last else None,
+            )
+            row = dict(zip(answer.columns, answer.rows[0], strict=True))
+            assert row["domain"] == "global"
+            assert row["events_count"] == len(chosen)
+            assert row["boosted_count"] == len(chosen) - len(plain)
+            assert row["dirty_max_bytes"] == PAGE * max(s[2] for s in chosen)
+            assert row["above_thresh_count"] == sum(s[2] > s[4] for s in plain)
+            if not plain:
+                assert row["thresh_bytes"] is row["dirty_thresh_ratio"] is None
+                continue
+            assert row["thresh_min_bytes"] == PAGE * min(s[4] for s in plain)
+            ratios = [s[2] / s[4] for s in plain]
+            assert row["dirty_thresh_max_ratio"] == max(ratios)
+            assert row["dirty_thresh_ratio"] == pytest.approx(sum(ratios) / len(ratios), rel=1e-12)
+            for column, wanted in (
+                ("dirty_bytes", [s[2] for s in chosen]),
+                ("bg_thresh_bytes", [s[3] for s in plain]),
+                ("thresh_bytes", [s[4] for s in plain]),
+                ("limit_bytes", [s[5] for s in plain]),
+            ):
+                mean = PAGE * sum(wanted) / len(wanted)
+                assert row[column] == pytest.approx(mean, abs=1), (column, first, last)
+
+
+# The control law against the same law written a second time, from trace-cmd's text.
+
+# Each recorded run with balance_dirty_pages, its kernel, and how many events cannot be replayed:
+# a memory cgroup threw them, whose thresholds a stock kernel does not tell.
+_LAW_RUNS = {
+    "examples/deep": ((6, 12), 78),
+    "examples/four-equal-writers": ((6, 1), 0),
+    "examples/four-equal-writers-7.2": ((7, 2), 0),
+    "examples/gate/runs/before-2": ((6, 1), 0),
+    "examples/gate/runs/lower-2": ((6, 1), 0),
+    "examples/patched-kernel/reclaim": ((6, 1), 0),
+    "examples/patched-kernel/throttle": ((6, 1), 0),
+    "examples/rate-limited-writers": ((6, 12), 0),
+    "examples/reclaim-writes": ((6, 1), 0),
+    "tests/data/patched/7.2-throttle": ((7, 2), 0),
+}
+_LEAST = 0.97
+_EXACT = 0.4
+_EVENTS = """SELECT e.ts, e.tid, w.predicted_pages_per_s, w.recorded_pages_per_s, w.is_agreed
+FROM wb_law AS w JOIN ev_balance_dirty_pages AS e ON e.seq = w.seq
+ORDER BY e.ts, e.tid, e.seq"""
+_TOTAL = (
+    "SELECT count(*) AS events_count, sum(is_replayed) AS replayed_count,"
+    " sum(is_replayed AND is_agreed) AS agreed_count FROM wb_law"
+)
+
+
+def _oracle(folder: Path, release: tuple[int, int]) -> list[Replayed]:
+    return replay(parse_report(report_lines(folder / "trace.dat"), EVENTS), release)
+
+
+def test_every_recorded_run_is_tried() -> None:
+    traces = [*REPOSITORY.glob("examples/**/trace.dat"), *REPOSITORY.glob("tests/data/patched/*/")]
+    folders = {(path.parent if path.is_file() else path) for path in traces}
+    assert {str(folder.relative_to(REPOSITORY)) for folder in folders} == set(_LAW_RUNS)
+
+
+@pytest.mark.parametrize("name", _LAW_RUNS)
+def test_every_rate_is_what_the_law_gives(wbscope: Wbscope, name: str) -> None:
+    folder = REPOSITORY / name
+    release, missing = _LAW_RUNS[name]
+    # The clock of guests stands at times: events of one task can have one time stamp.
+    expected = sorted(_oracle(folder, release), key=lambda event: (event.ts, event.tid))
+    rows = wbscope.sql(folder, _EVENTS)
+    assert [(row["ts"], row["tid"]) for row in rows] == [(one.ts, one.tid) for one in expected]
+    for row, event in zip(rows, expected, strict=True):
+        assert row["predicted_pages_per_s"] == event.predicted, event
+        assert row["recorded_pages_per_s"] == event.recorded, event
+        assert row["is_agreed"] == (None if event.predicted is None else int(event.agrees)), event
+    told = [event for event in expected if event.predicted is not None]
+    assert len(expected) - len(told) == missing
+    agreed = [event for event in told if event.agrees]
+    assert len(agreed) >= _LEAST * len(told)
+    exact = [event for event in told if event.is_exact]
+    assert len(exact) > _EXACT * len(told)
+    assert all(event.agrees for event in exact)
+    # One that disagrees where the bandwidth is not known exactly says nothing.
+    replayed = [event for event in told if event.agrees or event.is_exact]
+    assert all(event.agrees for event in told if event.recorded == 0)
+    assert wbscope.sql(folder, _TOTAL) == [
+        {
+            "events_count": len(expected),
+            "replayed_count": len(replayed),
+            "agreed_count": len(agreed),
+        }
+    ]
+    off = sorted((event.ts, event.tid) for event in replayed if not event.agrees)
+    assert sorted((row["ts"], row["tid"]) for row in wbscope.query("law", folder)) == off

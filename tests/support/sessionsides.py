@@ -11,7 +11,7 @@ from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Policy
 from wbscope.compare.rundata import Session
 
-from .driftnoise import POLICY, TIME
+from .gatenoise import POLICY, TIME
 from .rundata import run
 
 __all__ = ["judged", "side_of"]

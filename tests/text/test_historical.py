@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints of kernels and patches of 2010 to 2016: one line each, values read by eye."""
+"""Prints of kernels and patches of 2010 to 2016, values read by eye."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli import Wbscope, check_error
+from support.runs import REPOSITORY
 from support.texttrace import load_lines
+
+# Prints of kernels and patches of 2010 to 2016: one line each, values read by eye.
 
 _BDP = "writeback:balance_dirty_pages"
 _GLOBAL = "writeback:global_dirty_state"
-
 # (event, payload, fields that the line tells)
 _LINES: list[tuple[str, str, str, dict[str, Any]]] = [
     (
@@ -347,3 +350,43 @@ def test_no_other_query_is_named_that_cannot_answer(wbscope: Wbscope, tmp_path: 
     assert refused.returncode == 4
     assert "completion_waits" not in refused.stderr
     assert "fix: trace-cmd record " in refused.stderr
+
+
+# The reclaim lines of July 2011, all of them, with and without the stamps that dmesg adds.
+
+_LOG = REPOSITORY / "tests" / "data" / "text" / "kernel-log-2011-07.txt"
+_LINE = re.compile(
+    r"zone=(\w+) .*inactive=(\d+)\((\d+)\) .*dirty=(\d+)\((\d+)\) writeback=(\d+)\((\d+)\)"
+)
+_PAGE = 4096
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_zones_when_reclaim_wrote(wbscope: Wbscope, tmp_path: Path, stamped: bool) -> None:
+    lines = _LOG.read_text().splitlines()
+    wanted = []
+    for line in lines:
+        match = _LINE.search(line)
+        assert match is not None, line
+        wanted.append((match[1], *(int(number) for number in match.groups()[1:])))
+    log = tmp_path / "log.txt"
+    front = "[ {:5}.000001] " if stamped else ""
+    log.write_text("".join(front.format(10 + i) + line + "\n" for i, line in enumerate(lines)))
+
+    rows = wbscope.query("reclaim_dirty_state", log)
+    assert [
+        (
+            row["zone"],
+            *(
+                row[f"{name}_bytes"] / _PAGE
+                for counter in ("inactive", "dirty", "writeback")
+                for name in (f"zone_{counter}", counter)
+            ),
+        )
+        for row in rows
+    ] == wanted
+    for row, (_, inactive, _, dirty, _, writeback, _) in zip(rows, wanted, strict=True):
+        assert row["zone_pending_ratio"] == pytest.approx((dirty + writeback) / inactive)
+    times = [row["ts"] for row in wbscope.sql(log, "SELECT ts FROM raw_reclaim ORDER BY seq")]
+    stamps = [(10 + i) * 10**9 + 1000 for i in range(len(lines))] if stamped else [0] * len(lines)
+    assert times == stamps

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import wbscope
-from support.driftnoise import IGNORE, POLICY, TIME, Layout, Machine, counts
-from support.gatenoise import WIDE, Noise
+from support.driftnoise import IGNORE, Layout, Machine, counts
+from support.gatenoise import POLICY, TIME, WIDE, Noise
 from support.opsruns import ops_runs
 from support.predictions import real
 from support.rundata import RATE, lost, metric, run

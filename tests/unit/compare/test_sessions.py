@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts
+from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, Machine, counts
+from support.gatenoise import POLICY, TIME
 from support.opsruns import ops_runs
 from support.rundata import RATE, metric, run, side
 from support.rundata import TIME as RUN_TIME
