@@ -33,7 +33,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.replicas import HOSTS, bases  # noqa: E402
+from support.datasets import HOSTS, bases  # noqa: E402
 from support.spark import children_of, standalone  # noqa: E402
 
 MIB = 1 << 20

@@ -26,28 +26,33 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.driftnoise import IGNORE, LAYOUTS, Layout, Machine, counts  # noqa: E402
-from support.gatenoise import (  # noqa: E402
+from support.noise import (  # noqa: E402  # noqa: E402  # noqa: E402
+    IGNORE,
+    LAYOUTS,
     NORMAL,
     OUTLIERS,
     TAILS,
     WIDE,
     Array,
+    Layout,
+    Machine,
     Noise,
+    counts,
     face,
     family_fails,
     moved,
     pairs,
+    predicted,
     rank_test,
+    real,
+    sequential,
     share,
     status,
     tail_counts,
     trimmed_welch,
     welch,
 )
-from support.gatenoise import POLICY as BLOCKED  # noqa: E402
-from support.predictions import predicted, real  # noqa: E402
-from support.sequentialnoise import sequential  # noqa: E402
+from support.noise import POLICY as BLOCKED  # noqa: E402
 from wbscope.stats import repeated  # noqa: E402
 from wbscope.stats.estimates import shift  # noqa: E402
 

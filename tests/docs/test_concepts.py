@@ -14,9 +14,9 @@ from pathlib import Path
 import matplotlib.image
 import numpy
 import pytest
+from support.browser import shrink
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
-from support.pictures import shrink
 from support.runs import REPOSITORY
 
 _PAGE = REPOSITORY / "docs/concepts.md"

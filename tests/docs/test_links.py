@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.pages import dead_links
+from support.browser import dead_links
 from support.runs import REPOSITORY
 from wbscope.base.result import Column
 from wbscope.library.library import load_library

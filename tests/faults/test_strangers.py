@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 from support.cli import Wbscope
-from support.faults import Place
-from support.foreign import foreign_files, snapshot
+from support.faults import Place, foreign_files, snapshot
 from support.labs import new_lab
 from support.runs import REPOSITORY, example
-from support.textrun import sent_archive
+from support.texttrace import sent_archive
 from support.tools import wbscope_path
 from support.wait_events import Waits
 from support.waits import GUARD_SECONDS

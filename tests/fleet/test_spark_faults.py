@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
+from support.datasets import Base
 from support.faults import memory_disk
-from support.replicas import Base
 from support.runs import example
 from support.spark import QUICK_JVM, Cluster, kill, needs_spark, standalone
 from support.sparkjobs import Held, holding, in_process, start, told

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
-from support.datasets import check_same, files, manifests, rows
+from support.datasets import Base, check_same, files, manifests, rows
 from support.hdfs import Hdfs
-from support.replicas import Base
 from support.spark import Cluster, frozen, kill, needs_spark, thaw
 from support.sparkjobs import OneSession, counts, holding, one_session, start, told
 from support.waits import wait_until

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
-from support.datasets import check_same
+from support.datasets import Base, check_same
 from support.hdfs import hadoop_version
-from support.replicas import Base
 from support.s3 import S3, jars_of_docs, s3
 from support.spark import QUICK_JVM, Cluster, needs_spark
 from support.sparkjobs import OneSession, one_session

@@ -22,10 +22,8 @@ from pathlib import Path
 
 import pytest
 from support.commands import Commands, Ended, problems
-from support.mutate import small_traces
-from support.mutate_perfetto import packets_of, perfetto_mutant
+from support.mutate import packets_of, part_of_trace, perfetto_mutant, small_traces, value_mutant
 from support.mutate_texts import text_mutant
-from support.mutate_values import part_of_trace, value_mutant
 from support.properties import SEED
 from support.report import report_lines
 from support.runs import REPOSITORY

@@ -18,8 +18,8 @@ import pytest
 from support.archives import unpacked
 from support.cli import Wbscope
 from support.commands import Commands, problems
-from support.mutate_measurements import measurement_mutant
-from support.mutate_values import part_of_trace
+from support.mutate import part_of_trace
+from support.mutate_texts import measurement_mutant
 from support.progress import Hang, hang_guard
 from support.runs import REPOSITORY
 from support.tools import require_program

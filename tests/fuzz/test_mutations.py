@@ -20,8 +20,7 @@ import pytest
 from support.commands import Commands, Ended, problems
 from support.cut import cut_trace
 from support.hostile_databases import DATABASES, MARK
-from support.mutate import Mutant, mutants, small_traces
-from support.mutate_values import part_of_trace
+from support.mutate import Mutant, mutants, part_of_trace, small_traces
 from support.pfread import read_trace
 from support.properties import some
 from support.report import count_events, report_lines

@@ -24,7 +24,7 @@ from support.labs import new_lab
 from support.progress import hang_guard
 from support.properties import for_all
 from support.rundata import LEVEL, RATE, TIME, run
-from support.textrun import sent_archive
+from support.texttrace import sent_archive
 from wbscope.base.errors import WbscopeError
 from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.history import Place, add_runs, parse_date, read_history

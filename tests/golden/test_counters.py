@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import wbscope
-from support.kernel_events import formats
-from support.more_events import more_formats
+from support.kernel_events import formats, more_formats
 from support.tracedat import Trace
 from support.wait_events import (
     COMMIT,

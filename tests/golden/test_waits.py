@@ -14,8 +14,7 @@ import pytest
 import wbscope
 from hypothesis import strategies as st
 from support.cli import Wbscope
-from support.kernel_events import formats
-from support.more_events import more_formats
+from support.kernel_events import formats, more_formats
 from support.properties import for_all
 from support.stall_oracle import Wait, own_times
 from support.tools import ingester_path, run

@@ -17,14 +17,18 @@ from support.kernelchecks import (
     RUNS,
     Limits,
     asleep,
+    calls_by_the_rule,
+    calls_in,
     domain_of_throttle,
+    dones_in,
     fetched,
     killed_asleep,
     setpoint_of,
     thresholds_of,
+    told_calls,
     unexplained_waits,
+    without_returns,
 )
-from support.patched import calls_by_the_rule, calls_in, dones_in, told_calls, without_returns
 
 # Emulated CPUs are slow, and two of them share the machine with whatever else runs.
 _SLACK_NS = 20_000_000

@@ -16,8 +16,8 @@ import wbscope
 from support.cli import Wbscope
 from support.guest import boot, guest_folders
 from support.live import Recorder, report_counts
-from support.probed import probed_tasks
 from support.runs import REPOSITORY
+from support.sidecars import probed_tasks
 from wbscope.library.catalog import profile_of
 
 # wbscope record in a QEMU guest with a stock kernel, where trace-cmd works.

@@ -21,7 +21,7 @@ from support.live import (
     wait_while_it_runs,
     watching,
 )
-from support.schemas import faults
+from support.verdicts import faults
 from support.waits import GUARD_SECONDS
 from wbscope.library.catalog import profile_of
 

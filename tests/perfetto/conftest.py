@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.once import Once
-from support.perfetto_engine import PerfettoEngine
-from support.pftrace import Event, events_of
+from support.pftrace import Event, PerfettoEngine, events_of
 from support.runs import REPOSITORY, RecordedRun, drawn_runs, example, part_of
 from support.timeline import Wanted, timeline_views, wanted_timeline
 from support.tools import missing

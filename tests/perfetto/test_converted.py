@@ -17,10 +17,8 @@ from typing import Any
 import pytest
 from support.archives import unpacked
 from support.cli import Wbscope
-from support.clockgraph import read_clocks
-from support.perfetto_engine import PerfettoEngine
 from support.pfread import read_trace
-from support.pftrace import userspace_dev
+from support.pftrace import PerfettoEngine, read_clocks, userspace_dev
 from support.report import count_events, report_lines
 from support.runs import REPOSITORY, RecordedRun, example
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 from support.archives import unpacked
-from support.ingested import Ingested
-from support.loaded import LoadedRun, recording
+from support.loaded import Ingested, LoadedRun, recording
 from support.once import Once
 from support.pfread import FtraceRecord, PerfettoTrace, read_trace
 from support.pftrace import userspace_dev

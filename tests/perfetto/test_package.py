@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from support.archives import unpacked
 from support.cli import Wbscope
-from support.clockgraph import read_clocks
-from support.foreign import snapshot
-from support.perfetto_engine import PerfettoEngine, TraceProcessorError
+from support.faults import snapshot
+from support.pftrace import PerfettoEngine, TraceProcessorError, read_clocks
 from support.runs import REPOSITORY, RecordedRun, drawn_runs, example
 from support.twins import Twin
 from wbscope.library.library import load_library

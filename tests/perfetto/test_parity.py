@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 from support.parity import Rows, assert_same
-from support.perfetto_engine import PerfettoEngine
+from support.pftrace import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, example
-from support.sysstats import is_carried, samples_of
+from support.sidecars import is_carried, samples_of
 from support.twins import add_samples
 from wbscope.base.errors import EvidenceError
 from wbscope.perfetto.package import PACKAGE, modules

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from support.archives import unpacked
 from support.cli import Wbscope, check_error
-from support.macros import macros, run_macro, sql_modules
-from support.perfetto_engine import PerfettoEngine
-from support.pftrace import Event, TraceBuilder, bytes_field, events_of
+from support.pftrace import Event, PerfettoEngine, TraceBuilder, bytes_field, events_of
 from support.runs import REPOSITORY, RecordedRun, example
+from support.stdlib import macros, run_macro, sql_modules
 from support.twins import builder_of
 from wbscope.library.catalog import Profile
 from wbscope.library.library import load_library

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from support.cli import Wbscope, check_error
-from support.macros import SOURCE, Drawn, macros, run_macro, sql_modules
 from support.parity import assert_same
-from support.perfetto_engine import PerfettoEngine, TraceProcessorError
+from support.pftrace import PerfettoEngine, TraceProcessorError
 from support.runs import REPOSITORY
+from support.stdlib import SOURCE, Drawn, macros, run_macro, sql_modules
 from support.timeline import CounterSample, Slice, engine_counters, engine_slices
 from support.twins import Twin
 from wbscope.base.errors import InputError, UsageError, WbscopeError

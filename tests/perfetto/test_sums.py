@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from support.cli import Document, Wbscope
 from support.parity import assert_same
-from support.perfetto_engine import PerfettoEngine
+from support.pftrace import PerfettoEngine
 from support.timeline import Slice, curves_of, drawn_path, engine_counters, engine_slices
 from wbscope.perfetto.package import PACKAGE, modules
 from wbscope.perfetto.perfetto_library import perfetto_library

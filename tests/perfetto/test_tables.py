@@ -13,7 +13,7 @@ import wbscope as package
 from support.cli import Wbscope
 from support.parity import NUMBERS
 from support.pftrace import events_of
-from support.sysstats import Sample
+from support.sidecars import Sample
 from support.twins import Twin, builder_of
 from wbscope.base.errors import EvidenceError
 

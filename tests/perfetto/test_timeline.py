@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope, check_error
-from support.perfetto_engine import PerfettoEngine
+from support.pftrace import PerfettoEngine
 from support.runs import REPOSITORY, example
 from support.timeline import (
     ROOT,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.cli import Wbscope
+from support.kernelchecks import calls_by_the_rule, dones_in, told_calls, without_returns
 from support.law_oracle import EVENTS, Replayed, replay
 from support.oracle import dirty_states
-from support.patched import calls_by_the_rule, dones_in, told_calls, without_returns
 from support.report import key_values, parse_report, report_lines
 from support.runs import REPOSITORY, RecordedRun, example
 from support.sidecars import vmstat_delta

@@ -9,8 +9,15 @@ from collections import Counter, defaultdict
 
 import pytest
 from support.cli import Wbscope
-from support.more_oracle import Request, flusher_pages, requests, scans
-from support.oracle import dirty_states, nearest_rank, reclaimers
+from support.oracle import (
+    Request,
+    dirty_states,
+    flusher_pages,
+    nearest_rank,
+    reclaimers,
+    requests,
+    scans,
+)
 from support.report import parse_report, report_lines
 from support.runs import RecordedRun, example
 from support.sidecars import (

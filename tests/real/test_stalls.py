@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from support.cli import Document, Wbscope
-from support.more_oracle import requests
-from support.oracle import dirty_states, nearest_rank, sleeps_by_pause
+from support.oracle import dirty_states, nearest_rank, requests, sleeps_by_pause
 from support.report import key_values
 from support.runs import RecordedRun, example
 from support.stall_oracle import global_pos_ratio, own_times, reclaim_waits, waits_of_sleeps

@@ -18,8 +18,13 @@ from hypothesis import strategies as st
 from support.cli import Document, Wbscope
 from support.formats import build_format
 from support.kernel_events import formats
-from support.more_oracle import bio_reads
-from support.oracle import read_pauses, reclaimers_by_task, sleeps_by_pause, throttle_by_task
+from support.oracle import (
+    bio_reads,
+    read_pauses,
+    reclaimers_by_task,
+    sleeps_by_pause,
+    throttle_by_task,
+)
 from support.properties import for_all
 from support.report import parse_report, report_lines
 from support.runs import RecordedRun, example

@@ -7,16 +7,18 @@ from collections import defaultdict
 
 import pytest
 from support.cli import Document, Wbscope
-from support.more_oracle import calls, mean_rates, told
 from support.oracle import (
     Pause,
     TaskKey,
     Throttle,
     call_latencies,
+    calls,
     dirty_states,
+    mean_rates,
     read_pauses,
     sleeps_by_pause,
     throttle_by_task,
+    told,
     write_calls,
 )
 from support.report import key_values

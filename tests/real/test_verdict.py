@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.advice import assert_sound
 from support.archives import unpacked
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, RecordedRun
 from support.texttrace import load_lines
 from support.tools import require_program, run
+from support.verdicts import assert_sound
 from wbscope.explain.remedy import prove
 from wbscope.explain.verdict import verdict_of
 from wbscope.library.library import load_library

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.advice import assert_sound
 from support.corpus import CORPUS, cases, unpack
 from support.report import report_lines
 from support.runs import REPOSITORY
-from support.samples import Samples
+from support.sidecars import Samples
 from support.tools import require_program, run
-from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
+from support.verdicts import BEGIN, END, RULE_OF, assert_sound, cause_of, confusion, is_healthy
 from wbscope.explain.remedy import prove
 from wbscope.run.run import Run
 

@@ -15,7 +15,7 @@ from wbscope.lab.kernels import Setup
 from wbscope.lab.places import Failure, Places
 
 from .labs import METRIC, write_run
-from .schemas import faults
+from .verdicts import faults
 
 __all__ = ["Made", "bisect", "made_runs"]
 

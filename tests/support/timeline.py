@@ -16,7 +16,7 @@ from typing import Any
 from wbscope.run.run import open_run
 
 from .cli import Document, Wbscope
-from .perfetto_engine import PerfettoEngine, Row
+from .pftrace import PerfettoEngine, Row
 
 __all__ = ["ROOT", "CounterSample", "Curves", "Slice", "TrackInfo", "Wanted", "arguments"]
 __all__ += [

@@ -112,7 +112,7 @@ class Trace:
 
         Raises: ValueError for a version other than 6 and 7, or compression in version 6.
         """
-        from .tracefile import FileV7, encode_v6
+        from .ringbuffer import FileV7, encode_v6
 
         if self.version == 7:
             return FileV7(self).encode()

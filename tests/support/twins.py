@@ -12,7 +12,7 @@ from typing import Any
 from .cli import Wbscope
 from .pftrace import TraceBuilder, bytes_field, events_of
 from .runs import RecordedRun
-from .sysstats import sample_packets, samples_of
+from .sidecars import sample_packets, samples_of
 
 __all__ = ["Twin", "add_samples", "builder_of", "make_twin", "twin_in"]
 

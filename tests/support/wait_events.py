@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats of the kernel events that tell why a task waits, and what it is called, and helpers to
-write such traces.
-
-Source: include/trace/events/{block,ext4,jbd2,sched,task,vmscan,writeback}.h and fs/xfs/xfs_trace.h,
-field order of kernel 6.1; writeback_congestion_wait of 5.10.
-"""
+"""Events of waits and of servers, for synthetic traces."""
 
 from __future__ import annotations
 
@@ -12,17 +7,87 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .formats import EventFormat, Value, build_format
-from .kernel_events import OLD_NAMES, formats
-from .more_events import MORE_NAMES, more_formats
-from .server_events import SERVER_EVENTS
+from .kernel_events import MORE_NAMES, OLD_NAMES, formats, more_formats
 from .tracedat import Trace
 
-__all__ = ["COMMIT", "DIRECT", "EXT4_SYNC", "FSYNC", "GRANT", "MEMCG", "MS", "SYNC", "WRITE"]
-__all__ += ["FDATASYNC", "SYNC_CALLS", "SYNC_FILE_RANGE", "Waits", "at", "device", "wait_formats"]
+__all__ = [
+    "COMMIT",
+    "DIRECT",
+    "EXT4_SYNC",
+    "FLUSHED",
+    "FSYNC",
+    "GRANT",
+    "MEMCG",
+    "MS",
+    "NFS_FSYNC",
+    "SERVER_EVENTS",
+    "SYNC",
+    "WRITE",
+]
 
+
+# Formats of the events of NFS, sunrpc and FUSE, as 6.12 has their fields.
+
+NFS_FSYNC = ("nfs_fsync_enter", "nfs_fsync_exit")
+FLUSHED = ("nfs_writeback_inode_enter", "nfs_writeback_inode_exit")
+_FILE = ("dev_t dev", "unsigned int fhandle", "u64 fileid")
+_ENTER = (*_FILE, "u64 version")
+_SERVER_EXIT = ("unsigned long error", *_FILE, "u64 version")
+_PLACE = (*_FILE, "long long offset")
+_TEXT = '"fileid=%llu", (unsigned long long)REC->fileid'
+# name -> (system, id, fields, print fmt)
+SERVER_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
+    "nfs_fsync_enter": ("nfs", 1100, _ENTER, _TEXT),
+    "nfs_fsync_exit": ("nfs", 1101, _SERVER_EXIT, _TEXT),
+    "nfs_writeback_inode_enter": ("nfs", 1102, _ENTER, _TEXT),
+    "nfs_writeback_inode_exit": ("nfs", 1103, _SERVER_EXIT, _TEXT),
+    "nfs_initiate_write": (
+        "nfs",
+        1104,
+        (*_PLACE, "unsigned int count", "unsigned long stable"),
+        _TEXT,
+    ),
+    "nfs_writeback_done": (
+        "nfs",
+        1105,
+        (*_PLACE, "unsigned int arg_count", "unsigned int res_count", "int error",
+         "unsigned long stable"),
+        _TEXT,
+    ),
+    "nfs_initiate_commit": ("nfs", 1106, (*_PLACE, "unsigned int count"), _TEXT),
+    "nfs_commit_done": ("nfs", 1107, (*_PLACE, "int error", "unsigned long stable"), _TEXT),
+    "rpc_stats_latency": (
+        "sunrpc",
+        1110,
+        ("unsigned int task_id", "unsigned int client_id", "unsigned int xid", "int version",
+         "__data_loc char[] progname", "__data_loc char[] procname", "unsigned long backlog",
+         "unsigned long rtt", "unsigned long execute"),
+        '"%s backlog=%lu rtt=%lu", __get_str(procname), REC->backlog, REC->rtt',
+    ),
+    "fuse_request_send": (
+        "fuse",
+        1120,
+        ("dev_t connection", "u64 unique", "unsigned int opcode", "unsigned int len"),
+        '"req %llu opcode %u len %u", REC->unique, REC->opcode, REC->len',
+    ),
+    "fuse_request_end": (
+        "fuse",
+        1121,
+        ("dev_t connection", "u64 unique", "unsigned int len", "int error"),
+        '"req %llu len %u error %d", REC->unique, REC->len, REC->error',
+    ),
+}  # fmt: skip
+
+
+# Formats of the kernel events that tell why a task waits, and what it is called, and helpers to
+# write such traces.
+#
+# Source: include/trace/events/{block,ext4,jbd2,sched,task,vmscan,writeback}.h and
+# fs/xfs/xfs_trace.h, field order of kernel 6.1; writeback_congestion_wait of 5.10.
+
+__all__ += ["FDATASYNC", "SYNC_CALLS", "SYNC_FILE_RANGE", "Waits", "at", "device", "wait_formats"]
 MS = 1_000_000
 _START = 10_000_000_000
-
 DIRECT = ("mm_vmscan_direct_reclaim_begin", "mm_vmscan_direct_reclaim_end")
 MEMCG = ("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end")
 GRANT = ("xfs_log_grant_sleep", "xfs_log_grant_wake")
@@ -33,14 +98,12 @@ SYNC = ("sys_enter_sync", "sys_exit_sync")
 WRITE = ("sys_enter_write", "sys_exit_write")
 FDATASYNC = ("sys_enter_fdatasync", "sys_exit_fdatasync")
 SYNC_FILE_RANGE = ("sys_enter_sync_file_range", "sys_exit_sync_file_range")
-
 # Both ends of all calls that wait until data is on the disk.
 SYNC_CALLS = tuple(
     f"sys_{side}_{call}"
     for call in ("fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync")
     for side in ("enter", "exit")
 )
-
 _DEV = "((unsigned int) ((REC->dev) >> 20)), ((unsigned int) ((REC->dev) & ((1U << 20) - 1)))"
 _SYNC = ("dev_t dev", "ino_t ino")
 _COMMIT = ("dev_t dev", "unsigned char sync_commit", "int transaction")
@@ -67,7 +130,6 @@ _FD = (
 )
 _EXIT = ("int __syscall_nr", "long ret")
 _EXIT_TEXT = '"0x%lx", REC->ret'
-
 # name -> (system, id, fields, print fmt)
 _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "mm_vmscan_throttled": (

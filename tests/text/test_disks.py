@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.textrun import TextRun, proven_findings
-from support.texttrace import load_lines
+from support.texttrace import TextRun, load_lines, proven_findings
 from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.textrun import proven_findings
-from support.texttrace import load_lines
+from support.texttrace import load_lines, proven_findings
 from wbscope.base.span import parse_span
 from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding

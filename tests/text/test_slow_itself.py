@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import wbscope
-from support.textrun import TextRun, proven_findings
+from support.texttrace import TextRun, proven_findings
 
 _MIB = 1 << 20
 _DIRTY = 30000 * 4096

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.textrun import TextRun, proven_findings
+from support.texttrace import TextRun, proven_findings
 
 _MIB = 1 << 20
 _BIG = "big-200"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.formats import EventFormat, parse_format
 from support.ftrace_entries import entry_formats, entry_record
-from support.ingested import Ingested
 from support.kernel_events import formats
+from support.loaded import Ingested
 from support.report import parse_report
 from support.tools import require_program, run
 from support.tracedat import Buffer, Trace

@@ -12,8 +12,8 @@ import pytest
 import wbscope
 from support.compression import Compression
 from support.formats import EventFormat, build_format
-from support.ingested import Ingested, refused
 from support.kernel_events import formats
+from support.loaded import Ingested, refused
 from support.memory import peak_kib
 from support.progress import hang_guard
 from support.tracedat import Buffer, Trace

@@ -13,7 +13,7 @@ import pytest
 from support.archives import unpacked
 from support.loaded import LoadedRun, recording, same_value
 from support.once import Once
-from support.raw_report import RawReport
+from support.report import RawReport
 
 TRACES = unpacked("data") / "traces"
 NAMES = sorted(folder.name for folder in TRACES.iterdir() if folder.is_dir())

@@ -12,7 +12,7 @@ import pytest
 from support.archives import unpacked
 from support.cli import Wbscope, check_error
 from support.loaded import LoadedRun, Value, address_text, mask_text
-from support.raw_report import RawReport
+from support.report import RawReport
 from support.tools import ingester_path, run
 
 # Every kind of field, against what the module that emitted it computes.

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.browser import UiPage, launch_browser
+from support.browser import UiPage, launch_browser, shrink
 from support.cli import Wbscope
-from support.pictures import shrink
 from support.runs import REPOSITORY
 from support.shortlink import long_link
 from support.tools import missing, wbscope_path

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.browser import UiPage, open_page
 from support.cli import Wbscope
-from support.macros import SOURCE, macros, sql_modules
 from support.pftrace import events_of
 from support.runs import example
+from support.stdlib import SOURCE, macros, sql_modules
 from support.twins import builder_of
 from wbscope.viewer.link import Ui, find_site
 from wbscope.viewer.server import TraceServer

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import UiPage, open_page
+from support.browser import UiPage, free_ui_port, open_page
 from support.cli import Wbscope
 from support.runs import example
-from support.uiport import free_ui_port
 from wbscope.base.units import format_value
 from wbscope.viewer.link import PORT, Command, Ui, find_site
 from wbscope.viewer.server import TraceServer

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.browser import drawn
+from support.browser import drawn, shrink
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
-from support.pictures import shrink
 from support.reportpage import HOSTILE, OpenedPage, ReadPage, hostile_run, open_report
 from support.runs import REPOSITORY, example
 from support.tools import missing

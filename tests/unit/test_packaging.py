@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.browser import dead_links
 from support.cli import Wbscope, check_error
-from support.pages import dead_links
 from support.runs import REPOSITORY
 from support.tools import require_program, wbscope_path
 from wbscope.cli.demo import packed_run

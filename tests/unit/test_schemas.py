@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY
-from support.schemas import faults
 from support.tools import wbscope_path
+from support.verdicts import faults
 from wbscope.base.errors import WbscopeError
 from wbscope.cli.verbs import VERBS
 from wbscope.render.schemadocs import DOCUMENTS

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs
 
 import pytest
 from support.cli import Wbscope
-from support.macros import EXTENSION, SOURCE, macros, sql_modules
-from support.perfetto_engine import PerfettoEngine
+from support.pftrace import PerfettoEngine
 from support.runs import REPOSITORY, example
+from support.stdlib import EXTENSION, SOURCE, macros, sql_modules
 from support.tools import run
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.perfetto.package import PACKAGE

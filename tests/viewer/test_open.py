@@ -18,12 +18,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from support.browser import free_ui_port
 from support.cli import Wbscope
-from support.perfetto_engine import PerfettoEngine
+from support.pftrace import PerfettoEngine
 from support.runs import REPOSITORY, example
 from support.shortlink import long_link
 from support.tools import wbscope_path
-from support.uiport import free_ui_port
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.span import parse_span
 from wbscope.explain.verdict import verdict_of

@@ -18,8 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats
-from support.more_events import more_formats
+from support.kernel_events import formats, more_formats
 from support.tracedat import Trace
 
 _MS = 1_000_000

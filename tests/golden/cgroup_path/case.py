@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check
-from support.more_events import pause_of_4_4
+from support.kernel_events import pause_of_4_4
 from support.tracedat import Trace
 
 _MS = 1_000_000

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from support.formats import Value
 from support.golden import Check, Expected
-from support.kernel_events import formats
-from support.more_events import more_formats
+from support.kernel_events import formats, more_formats
 from support.tracedat import Trace
 
 _MS = 1_000_000

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from support.formats import Value
 from support.golden import Check
-from support.kernel_events import formats, new_balance_dirty_pages
-from support.more_events import more_formats
+from support.kernel_events import formats, more_formats, new_balance_dirty_pages
 from support.tracedat import Trace
 
 _MS = 1_000_000

@@ -25,8 +25,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.server_events import FLUSHED, NFS_FSYNC, SERVER_EVENTS
-from support.wait_events import FSYNC, MS, Waits, at, device
+from support.wait_events import FLUSHED, FSYNC, MS, NFS_FSYNC, SERVER_EVENTS, Waits, at, device
 
 _COMMS = {1: "cp", 2: "dd", 3: "mv", 4: "tar", 5: "db", 6: "ls", 9: "kworker/u8:2"}
 _NFS, _FUSE = device(0, 45), device(0, 50)

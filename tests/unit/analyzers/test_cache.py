@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.foreign import foreign_files, snapshot
+from support.faults import foreign_files, snapshot
 from support.runs import REPOSITORY
 from wbscope.base.cache import CACHE_FIX, entry_of, only_maker, scratch_folder, trim_cache, used
 from wbscope.base.errors import SetupError

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.cli import line_of
-from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
+from support.faults import OTHER_UID, as_root, is_untouched, make_victim
 from support.runs import example
 from support.tools import wbscope_path
 from support.waits import GUARD_SECONDS

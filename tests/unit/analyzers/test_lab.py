@@ -17,7 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 from support.cli import line_of
 from support.runs import REPOSITORY
-from support.textrun import sent_archive
+from support.texttrace import sent_archive
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError
 from wbscope.lab.kernels import Image, Kernel, find_image

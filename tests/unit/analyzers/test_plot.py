@@ -14,7 +14,7 @@ import pytest
 from golden.figure_rows import case as golden
 from golden.lost_in_between import case as golden_lost
 from support.cli import Wbscope, line_of
-from support.foreign import foreign_files, snapshot
+from support.faults import foreign_files, snapshot
 from support.runs import REPOSITORY
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result, unit_of

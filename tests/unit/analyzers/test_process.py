@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.statements import ENDLESS, runs_a_statement
+from support.stdlib import ENDLESS, runs_a_statement
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import SetupError
 from wbscope.base.held_folder import HeldFolder

@@ -23,7 +23,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
-from support.statements import ENDLESS, runs_a_statement
+from support.stdlib import ENDLESS, runs_a_statement
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.cli.shell import Shell
 from wbscope.cli.shell_commands import Objects, SqlCompleter, answer

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.foreign import snapshot
+from support.faults import snapshot
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.held_folder import HeldFolder
 from wbscope.record import folders

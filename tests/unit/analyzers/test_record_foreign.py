@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
+from support.faults import OTHER_UID, as_root, is_untouched, make_victim
 from wbscope.base.errors import InputError
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import private_folder, published, remove_leftovers, remove_unused

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.faults import no_file_above
-from support.foreign import OTHER_UID, as_root
+from support.faults import OTHER_UID, as_root, no_file_above
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import SetupError
 from wbscope.record.finish import recover, recover_all

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.foreign import as_root, is_untouched, make_victim
+from support.faults import as_root, is_untouched, make_victim
 from wbscope.base.held_folder import HeldFolder
 from wbscope.record.finish import write_meta
 from wbscope.record.folders import private_folder, publish

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.formats import Endian, build_format
-from support.ingested import Ingested
 from support.live import report_counts
+from support.loaded import Ingested
 from support.ringbuffer import PageLayout, Record, encode_pages
 from support.tracedat import Trace
 from wbscope.record.choose import Instance

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from support.faults import memory_disk, no_file_above
-from support.textrun import sent_archive
+from support.texttrace import sent_archive
 from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
 from wbscope.record.recorder import Request

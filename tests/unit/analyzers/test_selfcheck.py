@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from support.gatenoise import Noise
 from support.judged import runs
-from support.predictions import predicted, real
+from support.noise import Noise, predicted, real
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
 from wbscope.compare.pass_rate import SelfCheck, self_check

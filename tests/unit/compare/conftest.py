@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.schemas import faults
+from support.verdicts import faults
 from wbscope.cli.main import main
 
 

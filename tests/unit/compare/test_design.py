@@ -13,15 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 import wbscope
-from support.driftnoise import IGNORE, Layout, Machine, counts
-from support.gatenoise import POLICY, TIME, WIDE, Noise
+from support.noise import (
+    IGNORE,
+    POLICY,
+    TIME,
+    WIDE,
+    Layout,
+    Machine,
+    Noise,
+    counts,
+    judged,
+    real,
+    sequential,
+    side_of,
+)
 from support.opsruns import ops_runs
-from support.predictions import real
 from support.rundata import RATE, lost, metric, run
 from support.rundata import TIME as RUN_TIME
 from support.rundata import side as run_side
-from support.sequentialnoise import sequential
-from support.sessionsides import judged, side_of
 from wbscope.base.errors import UsageError
 from wbscope.ci.formats import expected_text
 from wbscope.compare.comparison import Side

@@ -13,12 +13,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, Machine, counts
-from support.gatenoise import POLICY, TIME
+from support.noise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts, judged, side_of
 from support.opsruns import ops_runs
 from support.rundata import RATE, metric, run, side
 from support.rundata import TIME as RUN_TIME
-from support.sessionsides import judged, side_of
 from wbscope.base.errors import UsageError
 from wbscope.ci.formats import junit_xml
 from wbscope.cli.exitcodes import Codes, gate_code

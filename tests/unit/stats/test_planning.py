@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from support.gatenoise import (
+from support.noise import (
     NORMAL,
     OUTLIERS,
     TAILS,
