@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.texttrace import TextRun, load_lines, proven_findings
-from wbscope.explain.remedy import prove
+from support.texttrace import TextRun, proven_findings
 from wbscope.library.finding import Finding
 
 # Dirty pages of a fast disk are no backlog of a slow one, and its limit is not theirs.
@@ -18,15 +17,7 @@ _MIB = 1 << 20
 _PAGES = 256  # in a MiB
 
 
-class _Trace:
-    """Lines of a text, each at its time in seconds."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
-
+class _Trace(TextRun):
     def request(self, ts: float, seconds: float, device: str, sector: int, count: int) -> None:
         end = f"{device} W () {sector} + {count} [0]"
         begin = f"{device} W {count * 512} () {sector} + {count} [kworker]"
@@ -51,12 +42,9 @@ class _Trace:
             " dirtied=512 dirtied_pause=32 paused=0 pause=20 period=20 think=0 cgroup_ino=1",
         )
 
-    def lines(self) -> list[str]:
-        return [line for _, line in sorted(self._lines)]
-
 
 def _findings(trace: _Trace, folder: Path) -> Iterator[Finding]:
-    with wbscope.open(load_lines(trace.lines(), folder).path) as run:
+    with wbscope.open(trace.write(folder)) as run:
         yield from run.findings()
 
 
@@ -182,17 +170,12 @@ _OVER = 9_500  # x = -0.6, so the machine's factor is 1 - 0.216
 _SHARES = pytest.mark.parametrize(("few", "others"), [(2, 3), (2, 2), (3, 2)])
 
 
-class _SharesTrace:
-    """Lines of a text, each at its time in seconds."""
-
+class _SharesTrace(TextRun):
     def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
+        super().__init__()
         # Both disks had a request before anybody waited: theirs are recorded.
         self.request(99.0, "8,0")
         self.request(99.0, "8,16")
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
 
     def request(self, ts: float, device: str) -> None:
         """Of 64 KiB in 210 ms, as a sleep of 200 ms begins at 5 ms: 305 KiB/s."""
@@ -232,14 +215,6 @@ class _SharesTrace:
             " think=0 cgroup_ino=1",
         )
 
-    def found(self, folder: Path) -> dict[str, Finding]:
-        lines = [line for _, line in sorted(self._lines)]
-        with wbscope.open(load_lines(lines, folder).path) as run:
-            found = run.findings()
-            for one in found:
-                assert all(proven.holds for proven in prove(run, one)), one
-        return {one.id: one for one in found}
-
 
 def _times(few: int, others: int) -> tuple[list[float], list[float]]:
     times = [100 + 0.3 * i for i in range(few + others)]
@@ -259,7 +234,7 @@ def test_strict_limit(tmp_path: Path, few: int, others: int) -> None:
             trace.held(ts, writeback=50, dirty=500, own=100, wb_setpoint=88, rate=0)
             if is_busy:
                 trace.request(ts, "8,0")
-    found = trace.found(tmp_path)
+    found = proven_findings(trace.write(tmp_path))
     # With a busy disk, too.
     assert _cost(found, "slow_device") is None
     assert _cost(found, "strict_limit") == (few + others) * 200 * _MS
@@ -273,7 +248,7 @@ def test_device_idle(tmp_path: Path, few: int, others: int) -> None:
             trace.held(ts, writeback=4000)
             if is_busy:
                 trace.request(ts, "8,0")
-    found = trace.found(tmp_path)
+    found = proven_findings(trace.write(tmp_path))
     assert _cost(found, "slow_device") == others * 200 * _MS
     assert _cost(found, "device_idle") == (few * 200 * _MS if few >= others else None)
 
@@ -286,7 +261,7 @@ def test_no_writeback(tmp_path: Path, few: int, others: int) -> None:
             trace.held(ts, writeback=4000 if is_busy else 0)
             if is_busy:
                 trace.request(ts, "8,0")
-    found = trace.found(tmp_path)
+    found = proven_findings(trace.write(tmp_path))
     assert _cost(found, "slow_device") == others * 200 * _MS
     assert _cost(found, "no_writeback") == (few * 200 * _MS if few >= others else None)
 
@@ -304,7 +279,7 @@ def test_slow_bdi_starves(tmp_path: Path, few: int, others: int) -> None:
     for ts in slowed:
         trace.held(ts, writeback=4000, own=9000)
         trace.request(ts, "8,0")
-    one = trace.found(tmp_path)["slow_bdi_starves"]
+    one = proven_findings(trace.write(tmp_path), one_each=False)["slow_bdi_starves"]
     assert (one.cost_task_ns, one.facts["holder_bdi"]) == (few * 200 * _MS, "8:16")
     assert one.severity == ("severe" if few >= others else "warning")
 
@@ -315,15 +290,7 @@ _FLUSHER, _KSWAPD, _SHM = "kworker/u4:1-25", "kswapd0-30", "shm-131"
 _TAIL = "sync_mode=0 kupdate=0 range_cyclic=1 background=1 reason=background cgroup_ino=1"
 
 
-class _SwapTrace:
-    """Lines of a text, each at its time in seconds."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
-
+class _SwapTrace(TextRun):
     def request(self, ts: float, seconds: float, device: str, kib: int) -> None:
         where = f"() {int(ts * 1000)} + {kib * 2}"
         self.event(ts, _FLUSHER, "block_rq_issue", f"{device} W {kib * 1024} {where} [kworker]")
@@ -338,9 +305,6 @@ class _SwapTrace:
             f"dirty=10000 writeback=20000 bg_thresh={thresh // 2} thresh={thresh} limit=40000"
             f" dirtied={int((ts - 100) * 1000)} written={int((ts - 100) * 1000)}",
         )
-
-    def write(self, folder: Path) -> None:
-        (folder / "trace.txt").write_text("".join(f"{line}\n" for _, line in sorted(self._lines)))
 
 
 def _swap_findings(
@@ -371,16 +335,13 @@ def _swap_findings(
     trace.event(103.0001, "<idle>-0", "sched_switch", switch % back + " next_prio=120")
     trace.event(104, _SHM, "mm_vmscan_direct_reclaim_begin", "order=0 gfp_flags=GFP_KERNEL")
     trace.event(106, _SHM, "mm_vmscan_direct_reclaim_end", "nr_reclaimed=32")
-    trace.write(folder)
     for sample, count in (("before", 0), ("after", 600)):
         text = f"nr_vmscan_write {count}\nnr_vmscan_immediate_reclaim {count}\npswpout {count}\n"
-        (folder / f"vmstat.{sample}").write_text(text)
+        trace.files[f"vmstat.{sample}"] = text
     if swaps:
-        (folder / "swaps").write_text(
-            "Filename Type Size Used Priority\n" + "\n".join(swaps) + "\n"
-        )
-        (folder / "bdis").write_text("8:0 sda /data ext4\n8:16 sdb - swap\n")
-    with wbscope.open(folder) as run:
+        trace.files["swaps"] = "\n".join(("Filename Type Size Used Priority", *swaps, ""))
+        trace.files["bdis"] = "8:0 sda /data ext4\n8:16 sdb - swap\n"
+    with wbscope.open(trace.write(folder)) as run:
         return {one.id: one for one in run.findings()}
 
 

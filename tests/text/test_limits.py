@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.texttrace import load_lines, proven_findings
+from support.texttrace import TextRun, proven_findings
 from wbscope.base.span import parse_span
 from wbscope.explain.remedy import prove
 from wbscope.library.finding import Finding
@@ -188,15 +188,7 @@ _DIRTY = 32 * _PAGES
 _WARNING = "limit-changed"
 
 
-class _Trace:
-    """Lines of a text, each at its time in seconds."""
-
-    def __init__(self) -> None:
-        self._lines: list[tuple[float, str]] = []
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
-
+class _Trace(TextRun):
     def state(
         self,
         ts: float,
@@ -244,9 +236,6 @@ class _Trace:
                 "bdi 8:0: write_bw=102400 awrite_bw=102400 dirty_rate=6000 dirty_ratelimit=6000"
                 " task_ratelimit=6000 balanced_dirty_ratelimit=6000 cgroup_ino=1",
             )
-
-    def write(self, folder: Path) -> Path:
-        return load_lines([line for _, line in sorted(self._lines)], folder).path
 
 
 def _lowered() -> _Trace:

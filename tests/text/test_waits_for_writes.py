@@ -6,22 +6,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import wbscope
-from support.texttrace import load_lines
-from wbscope.explain.remedy import prove
-from wbscope.library.finding import Finding
+from support.texttrace import TextRun, proven_findings
 
 _LITTLE, _MUCH = 13, 4000  # pages
 _LIMIT = 4096
 
 
-class _Trace:
+class _Trace(TextRun):
     """Lines of a text, each at its time in seconds; 8:0 writes 200 KiB/s, in requests of 8 KiB, or
     as many bytes in larger ones.
     """
 
     def __init__(self, dirty: int, larger: int = 1) -> None:
-        self._lines: list[tuple[float, str]] = []
+        super().__init__()
         self._sectors = 16 * larger
         for i in range(100 // larger):
             self.request("kworker/0:1-25", 100 + i * larger / 25, 0.039 * larger, i)
@@ -43,9 +40,6 @@ class _Trace:
             " task_ratelimit=6000 dirtied=1 dirtied_pause=32 paused=0 pause=0 period=0 think=0"
             " cgroup_ino=1",
         )
-
-    def event(self, ts: float, task: str, event: str, payload: str) -> None:
-        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
 
     def request(self, task: str, ts: float, seconds: float, i: int, flags: str = "W") -> None:
         place = f"{1000 + i * self._sectors} + {self._sectors}"
@@ -95,21 +89,13 @@ class _Trace:
         self.event(ts, task, "folio_wait_writeback", "bdi 8:0: ino=13 index=2")
         self.sleep(task, ts + 0.001, seconds)
 
-    def found(self, folder: Path) -> dict[str, Finding]:
-        lines = [line for _, line in sorted(self._lines, key=lambda line: line[0])]
-        with wbscope.open(load_lines(lines, folder).path) as run:
-            found = run.findings()
-            for one in found:
-                assert all(proven.holds for proven in prove(run, one)), one
-        return {one.id: one for one in found}
-
 
 @pytest.mark.parametrize(("seconds", "severity"), [(1.5, "warning"), (0.3, "note")])
 def test_no_limit_acts_where_little_is_dirty(tmp_path: Path, seconds: float, severity: str) -> None:
     """52 KiB; two seconds of the disk are 400 KiB, so that a limit of 1 MiB was proposed."""
     trace = _Trace(_LITTLE)
     trace.fsync("db-77", 101, seconds)
-    by_id = trace.found(tmp_path)
+    by_id = proven_findings(trace.write(tmp_path))
     one = by_id["sync_waits"]
     assert one.severity == severity
     assert "db 77 waited" in one.text
@@ -136,14 +122,14 @@ def test_who_writes_beside_an_fsync(
     trace = _Trace(_LITTLE)
     trace.fsync("db-77", 101, seconds)
     trace.throttled(task, ts)
-    assert trace.found(tmp_path)["sync_waits"].facts["writers"] == writers
+    assert proven_findings(trace.write(tmp_path))["sync_waits"].facts["writers"] == writers
 
 
 def test_a_wait_for_a_page_is_no_sync(tmp_path: Path) -> None:
     """As truncate does it; that of a task in fsync is of its fsync."""
     trace = _Trace(_LITTLE)
     trace.folio("trunc-78", 101, 1.0)
-    one = trace.found(tmp_path)["sync_waits"]
+    one = proven_findings(trace.write(tmp_path))["sync_waits"]
     assert one.title == "Tasks wait for pages under writeback"
     assert one.text.startswith("trunc 78 waited 1.00 s for pages under writeback (truncate, ")
     assert "fsync" not in one.text
@@ -155,7 +141,7 @@ def test_a_page_in_an_fsync_is_of_the_fsync(tmp_path: Path) -> None:
     trace.event(101, "db-77", "ext4_sync_file_enter", "dev 8,0 ino 12 parent 2 datasync 0")
     trace.folio("db-77", 101.01, 1.0)
     trace.event(102.1, "db-77", "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
-    one = trace.found(tmp_path)["sync_waits"]
+    one = proven_findings(trace.write(tmp_path))["sync_waits"]
     assert "in sync or fsync until" in one.text
     assert "pages" not in one.text
 
@@ -164,7 +150,7 @@ def test_no_lower_limit_for_a_disk_of_small_requests(tmp_path: Path) -> None:
     """Requests of 8 KiB: with less dirty fewer of them merge."""
     trace = _Trace(_MUCH)
     trace.folio("trunc-78", 101, 1.0)
-    one = trace.found(tmp_path)["many_seconds"]
+    one = proven_findings(trace.write(tmp_path))["many_seconds"]
     assert one.advice is not None
     assert one.advice.settings == ()
     assert one.advice.text.startswith("No lower limit: 8:0 writes requests of 8.00 KiB, ")
@@ -174,7 +160,7 @@ def test_truncate_waits_for_seconds_of_dirty_pages(tmp_path: Path) -> None:
     """15.6 MiB are 78 s of this disk."""
     trace = _Trace(_MUCH, larger=4)
     trace.folio("trunc-78", 101, 1.0)
-    one = trace.found(tmp_path)["many_seconds"]
+    one = proven_findings(trace.write(tmp_path))["many_seconds"]
     assert "trunc 78 waited 1.00 s for pages under writeback (truncate, " in one.text
     assert one.advice is not None
     # The flusher begins before the limit.
@@ -193,7 +179,7 @@ def test_direct_writes_are_told(tmp_path: Path) -> None:
         trace.sleep("direct-79", 101.000001 + i / 2, 0.25)
     trace.request("reader-80", 101, 0.4, 9000, "R")
     trace.sleep("reader-80", 101.000001, 0.4)
-    by_id = trace.found(tmp_path)
+    by_id = proven_findings(trace.write(tmp_path))
     told = by_id["direct_writes"]
     assert (told.severity, round(told.cost_task_ns / 1e6)) == ("note", 1000)
     assert told.text.startswith(
@@ -213,4 +199,4 @@ def test_writes_in_an_fsync_are_no_direct_writes(tmp_path: Path) -> None:
         trace.request("db-77", 101 + i / 4, 0.2, 5000 + i, "WS")
         trace.sleep("db-77", 101.000001 + i / 4, 0.2)
     trace.event(102.1, "db-77", "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
-    assert "direct_writes" not in trace.found(tmp_path)
+    assert "direct_writes" not in proven_findings(trace.write(tmp_path))

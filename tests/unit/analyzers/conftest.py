@@ -9,12 +9,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.cli.main import main
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library, load_library
 
@@ -220,21 +218,6 @@ say(type="done", events_count=3, loaded_count=2, damaged=int(mode == "damaged"),
 """
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    def error(self) -> Any:
-        return json.loads(self.err)["error"]
-
-
 class FakeIngester:
     """The calls that the fake ingester has seen."""
 
@@ -344,19 +327,6 @@ def run_folder(tmp_path: Path, trace: Path) -> Path:
     trace.rename(folder / "trace.dat")
     (folder / "uname").write_text("Linux\n")
     return folder
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run a command in this process."""
-
-    def run(*words: object) -> Ran:
-        capsys.readouterr()
-        code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command of this process, with the project's own SQL library."""
+"""A command of this process."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ class Ran:
         assert faults(found) == []
         return found
 
-    def error(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.err)["error"]
-        return found
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def error(self) -> Any:
+        return json.loads(self.err)["error"]
 
 
 @pytest.fixture
