@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import wbscope
 from support.cli import Wbscope
-from support.guest import boot, guest_folders
+from support.guest import boot, guest_kernel
 from support.live import Recorder, report_counts
 from support.runs import REPOSITORY
 from support.sidecars import probed_tasks
@@ -132,11 +132,7 @@ grep -c ': entry: ' $T/instances/others/trace > /out/others.hits
 @pytest.fixture(scope="module", params=_KERNELS)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel."""
-    kernel = guest_folders().get(request.param)
-    if kernel is None:
-        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is not installed")
+    kernel = guest_kernel(request.param)
     disk = request.getfixturevalue("guest_disk")
     out = tmp_path_factory.mktemp(f"guest-{request.param}")
     boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, "2"))
@@ -285,12 +281,7 @@ class Call:
 
 @pytest.fixture(scope="module", params=_SERVER_KERNELS)
 def kernel(request: pytest.FixtureRequest) -> Path:
-    folder = guest_folders().get(request.param)
-    if folder is None:
-        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is not installed")
-    return folder / "kernel"
+    return guest_kernel(request.param) / "kernel"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.cli import Document, Wbscope
-from support.guest import GUEST_SECONDS, boot, guest_folders
+from support.guest import GUEST_SECONDS, boot, guest_kernel
 from support.live import Recorder
 from support.runs import REPOSITORY
 
@@ -52,11 +51,7 @@ sampled cgroup "echo \\$\\$ > /sys/fs/cgroup/small/cgroup.procs
 @pytest.fixture(scope="module", params=_KERNELS)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel."""
-    kernel = guest_folders().get(request.param)
-    if kernel is None:
-        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is not installed")
+    kernel = guest_kernel(request.param)
     disk = request.getfixturevalue("guest_disk")
     out = tmp_path_factory.mktemp(f"guest-{request.param}")
     boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, "2"))
@@ -210,11 +205,7 @@ done
 @pytest.fixture(scope="module", params=_KERNELS)
 def reclaim_guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runs of one kernel: zero, urandom."""
-    kernel = guest_folders().get(request.param)
-    if kernel is None:
-        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is not installed")
+    kernel = guest_kernel(request.param)
     out = tmp_path_factory.mktemp(f"guest-{request.param}") / "out"
     out.mkdir()
     scenario, swap = out.parent / "scenario.sh", out.parent / "swap.img"
@@ -342,11 +333,7 @@ def slow_guest(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Recorder:
     """The runs of one kernel: tracefs, trace-cmd."""
-    kernel = guest_folders().get(request.param)
-    if kernel is None:
-        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is not installed")
+    kernel = guest_kernel(request.param)
     out = tmp_path_factory.mktemp(f"slow-disk-{request.param}")
     disk = request.getfixturevalue("guest_disk")
     boot(

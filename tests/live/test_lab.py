@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
-from support.guest import guest_folders
+from support.guest import guest_kernel
 from support.live import Recorder
 from support.tools import wbscope_path
 from support.waits import wait_until
@@ -61,10 +61,8 @@ bad = {{ workload = "exit 4" }}
 
 @pytest.fixture
 def matrix(tmp_path: Path) -> Path:
-    kernel = guest_folders().get(_KERNEL)
-    if kernel is None:
-        pytest.skip(f"no kernel {_KERNEL} in build/guests; run: make guest-kernels")
-    for program in ("qemu-system-x86_64", "cpio", "modprobe", "mkfs.xfs"):
+    kernel = guest_kernel(_KERNEL)
+    for program in ("cpio", "modprobe", "mkfs.xfs"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     (tmp_path / "note.txt").write_text("from outside\n")

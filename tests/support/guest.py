@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from wbscope.lab.emulator import drive, sparse
 from wbscope.lab.guest import run_scenario
 from wbscope.lab.kernels import Disk, image_in
@@ -23,7 +24,7 @@ from wbscope.lab.kernels import Disk, image_in
 from .runs import REPOSITORY
 from .tools import ingester_path, require_program
 
-__all__ = ["GUEST_SECONDS", "PROGRAMS", "boot", "guest_folders", "make_disk"]
+__all__ = ["GUEST_SECONDS", "PROGRAMS", "boot", "guest_folders", "guest_kernel", "make_disk"]
 
 PROGRAMS = ("trace-cmd", "fio", "dd", "sh", "sleep", "mkfs.ext4", "mount", "kill", "ls", "cat",
             "taskset")  # fmt: skip
@@ -42,6 +43,16 @@ def guest_folders() -> dict[str, Path]:
     top = Path(os.environ.get("WBSCOPE_GUESTS") or REPOSITORY / "build/guests")
     found = {path.name: path for path in sorted(top.glob("*")) if (path / "kernel").is_dir()}
     return {name: path for name, path in found.items() if (path / "root").is_dir()}
+
+
+def guest_kernel(name: str) -> Path:
+    """The folder of a fetched kernel; the test is skipped without it or QEMU."""
+    kernel = guest_folders().get(name)
+    if kernel is None:
+        pytest.skip(f"no kernel {name} in build/guests; run: make guest-kernels")
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is not installed")
+    return kernel
 
 
 def make_disk(folder: Path, programs: Iterable[Path] = ()) -> Path:
