@@ -413,7 +413,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
         (27_600, "lines of SQL", sum(lines("sql/", ".sql"))),
         (54_100, "lines of Python", sum(python)),
         (211, "files of Python", len(python)),
-        (84_900, "lines of tests", sum(lines("tests/", ".py"))),
+        (84_850, "lines of tests", sum(lines("tests/", ".py"))),
         (1_725, "tracked files", len(paths)),
     ):
         if count > most:

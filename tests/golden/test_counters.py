@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import wbscope
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 from support.wait_events import (
     COMMIT,
@@ -227,7 +227,7 @@ _USB = f"== sdb\ndev 8:16\n{_stat((0, 10), (0, 900_000), (500, 500))}"
 def test_check_compares_disks_that_both_files_and_events_have(
     tmp_path: Path, before: str, after: str
 ) -> None:
-    trace = Trace([*formats("block_rq_complete"), *more_formats("block_rq_issue")])
+    trace = Trace(formats("block_rq_complete", "block_rq_issue"))
     for number in range(100):
         ts = 10 * _S + number * 10 * _MS
         values = {"dev": 254 << 20, "sector": number * 2048, "nr_sector": 2048, "rwbs": "W"}

@@ -14,7 +14,7 @@ import pytest
 import wbscope
 from hypothesis import strategies as st
 from support.cli import Wbscope
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.properties import for_all
 from support.stall_oracle import Wait, own_times
 from support.tools import ingester_path, run
@@ -106,9 +106,7 @@ class _Requests:
     """Requests of one disk; times are ms from 10 s."""
 
     def __init__(self, uname: str = "Linux synthetic 6.1.0-test x86_64") -> None:
-        self.trace = Trace(
-            [*formats("block_rq_complete"), *more_formats("block_rq_issue")], uname=uname
-        )
+        self.trace = Trace(formats("block_rq_complete", "block_rq_issue"), uname=uname)
 
     def issue(self, ms: int, sector: int, sectors: int, rwbs: str = "W") -> None:
         values = {"dev": _DEV, "sector": sector, "nr_sector": sectors, "rwbs": rwbs}

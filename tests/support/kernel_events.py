@@ -7,14 +7,7 @@ from collections.abc import Sequence
 
 from .formats import EventFormat, build_format
 
-__all__ = [
-    "MORE_NAMES",
-    "OLD_NAMES",
-    "formats",
-    "more_formats",
-    "new_balance_dirty_pages",
-    "pause_of_4_4",
-]
+__all__ = ["NAMES", "formats", "new_balance_dirty_pages", "pause_of_4_4"]
 
 
 # Formats of the kernel events that synthetic traces use, as the kernel declares them.
@@ -177,18 +170,6 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "sys_exit_write": ("syscalls", 806, ("int __syscall_nr", "long ret"), '"0x%lx", REC->ret'),
     "block_rq_complete": ("block", 1193, _REQUEST_FIELDS, _REQUEST_TEXT),
 }
-OLD_NAMES = tuple(_EVENTS)
-"""Every event of this module; balance_dirty_pages under its field names before 6.15."""
-
-
-def formats(*names: str, long_bytes: int = 8) -> list[EventFormat]:
-    """The formats of the named events for a kernel of that long size."""
-    found = []
-    for name in names:
-        system, ident, fields, text = _EVENTS[name]
-        sized = tuple(decl.replace("{long}", str(long_bytes)) for decl in fields)
-        found.append(build_format(system, name, ident, sized, text, long_bytes=long_bytes))
-    return found
 
 
 def new_balance_dirty_pages() -> EventFormat:
@@ -326,7 +307,7 @@ _DOMAIN = (
 _FAULT = ("unsigned long address", "unsigned long ip", "unsigned long error_code")
 _ENTER = ("int __syscall_nr", "unsigned int fd @{long}")
 # name -> (system, id, fields, print fmt)
-_MORE_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
+_EVENTS |= {
     "writeback_queue": ("writeback", 860, _WORK, _WORK_TEXT),
     "writeback_exec": ("writeback", 859, _WORK, _WORK_TEXT),
     "writeback_start": ("writeback", 858, _WORK, _WORK_TEXT),
@@ -391,15 +372,15 @@ _MORE_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "sys_enter_fsync": ("syscalls", 755, _ENTER, '"fd: 0x%08lx", ((unsigned long)(REC->fd))'),
     "sys_exit_fsync": ("syscalls", 754, ("int __syscall_nr", "long ret"), '"0x%lx", REC->ret'),
 }
-MORE_NAMES = tuple(_MORE_EVENTS)
-"""Every event of this module."""
+NAMES = tuple(_EVENTS)
+"""Every event of this module; balance_dirty_pages under its field names before 6.15."""
 
 
-def more_formats(*names: str, long_bytes: int = 8) -> list[EventFormat]:
+def formats(*names: str, long_bytes: int = 8) -> list[EventFormat]:
     """The formats of the named events for a kernel of that long size."""
     found = []
     for name in names:
-        system, ident, fields, text = _MORE_EVENTS[name]
+        system, ident, fields, text = _EVENTS[name]
         sized = tuple(decl.replace("{long}", str(long_bytes)) for decl in fields)
         found.append(build_format(system, name, ident, sized, text, long_bytes=long_bytes))
     return found

@@ -11,7 +11,7 @@ import pytest
 
 from support.compression import compress
 from support.formats import Value
-from support.kernel_events import OLD_NAMES, formats, new_balance_dirty_pages
+from support.kernel_events import NAMES, formats, new_balance_dirty_pages
 from support.report import ReportEvent, parse_report
 from support.ringbuffer import Item, LostEvents, PageLayout, Record, encode_pages
 from support.tools import require_program, run
@@ -24,7 +24,7 @@ def _sample(**settings: Any) -> Trace:
     """23 events on two CPUs with every kind of record the writer knows."""
     long_bytes = settings.get("long_bytes", 8)
     trace = Trace(
-        formats(*OLD_NAMES, long_bytes=long_bytes),
+        formats(*NAMES, long_bytes=long_bytes),
         cpus=2,
         cmdlines={11: "dd", 12: "two words"},
         **settings,

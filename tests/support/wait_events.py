@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .formats import EventFormat, Value, build_format
-from .kernel_events import MORE_NAMES, OLD_NAMES, formats, more_formats
+from .kernel_events import NAMES, formats
 from .tracedat import Trace
 
 __all__ = [
@@ -249,15 +249,13 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
 
 
 def wait_formats(*names: str) -> list[EventFormat]:
-    """The formats of the named events, of this module, kernel_events or more_events."""
+    """The formats of the named events, of this module or of kernel_events."""
     own = [
         build_format(system, name, ident, fields, text)
         for name, (system, ident, fields, text) in _EVENTS.items()
         if name in names
     ]
-    old = [name for name in names if name in OLD_NAMES]
-    more = [name for name in names if name in MORE_NAMES and name not in (*_EVENTS, *old)]
-    return [*own, *formats(*old), *more_formats(*more)]
+    return [*own, *formats(*(name for name in names if name in NAMES and name not in _EVENTS))]
 
 
 def at(ms: float) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -27,7 +27,7 @@ _LENGTH = 100 * _MS + 1
 
 
 def make(folder: Path) -> None:
-    trace = Trace([*formats("block_rq_complete"), *more_formats("block_rq_issue")])
+    trace = Trace(formats("block_rq_complete", "block_rq_issue"))
 
     def rq(ms: int, name: str, sector: int, sectors: int, rwbs: str) -> None:
         values = {"dev": _SDA, "sector": sector, "nr_sector": sectors, "rwbs": rwbs}

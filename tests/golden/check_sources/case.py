@@ -26,7 +26,7 @@ import json
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -66,7 +66,7 @@ def _trace(*, good: bool) -> Trace:
                 "sched_switch",
                 "sys_exit_write",
             ),
-            *more_formats("mm_vmscan_lru_shrink_inactive"),
+            *formats("mm_vmscan_lru_shrink_inactive"),
         ],
         cmdlines={_TID: "dd"},
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -26,10 +26,7 @@ _PAGE = 4096
 def make(folder: Path) -> None:
     names = [f"sys_{side}_{call}" for call in ("sync", "fsync") for side in ("enter", "exit")]
     trace = Trace(
-        [
-            *formats("global_dirty_state", "sys_enter_write", "sys_exit_write"),
-            *more_formats(*names),
-        ],
+        formats("global_dirty_state", "sys_enter_write", "sys_exit_write", *names),
         cmdlines={11: "cp", 12: "sync", 13: "db", 9: "kworker/0:1"},
     )
 

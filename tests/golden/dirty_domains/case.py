@@ -21,7 +21,7 @@ from pathlib import Path
 
 from support.formats import Value
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -42,7 +42,7 @@ def _make(folder: Path, *, patched: bool) -> None:
     folder.mkdir(exist_ok=True)
     known = formats("balance_dirty_pages", "global_dirty_state")
     if patched:
-        known += more_formats("balance_dirty_pages_done", "wb_domain_dirty_state")
+        known += formats("balance_dirty_pages_done", "wb_domain_dirty_state")
     trace = Trace(known, cmdlines={12: "dd"})
 
     def add(ms: int, name: str, **values: Value) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -50,7 +50,7 @@ _EVENTS = (
 def make(folder: Path) -> None:
     steps = ("queue", "exec", "start", "written", "pages_written")
     names = [f"writeback_{step}" for step in steps]
-    trace = Trace(more_formats(*names), cmdlines={11: "dd", 50: "kworker/u4:1"})
+    trace = Trace(formats(*names), cmdlines={11: "dd", 50: "kworker/u4:1"})
     for ms, tid, step, reason, pages in _EVENTS:
         values: dict[str, int | str] = {"name": "8:0", "nr_pages": pages, "reason": reason}
         values |= {"cgroup_ino": 1, "for_background": int(reason == _BACKGROUND)}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from support.formats import Value
 from support.golden import Check
-from support.kernel_events import formats, more_formats, new_balance_dirty_pages
+from support.kernel_events import formats, new_balance_dirty_pages
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -36,8 +36,7 @@ def make(folder: Path) -> None:
     trace = Trace(
         [
             new_balance_dirty_pages(),
-            *formats("global_dirty_state", "block_rq_complete"),
-            *more_formats("block_rq_issue"),
+            *formats("global_dirty_state", "block_rq_complete", "block_rq_issue"),
         ],
         cmdlines={7: "kworker/u4:1", 11: "dd", 12: "cp", 13: "tar"},
         uname="Linux guest 7.2.13-bad x86_64",

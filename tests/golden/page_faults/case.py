@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -19,10 +19,13 @@ _MS = 1_000_000
 
 def make(folder: Path) -> None:
     trace = Trace(
-        [
-            *formats("mm_vmscan_write_folio", "mm_vmscan_direct_reclaim_begin"),
-            *more_formats("page_fault_user", "page_fault_kernel", "block_bio_queue"),
-        ],
+        formats(
+            "mm_vmscan_write_folio",
+            "mm_vmscan_direct_reclaim_begin",
+            "page_fault_user",
+            "page_fault_kernel",
+            "block_bio_queue",
+        ),
         cmdlines={11: "memcached", 12: "dd"},
     )
     times = iter(range(10_000 * _MS, 11_000 * _MS, _MS))

@@ -24,7 +24,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -33,7 +33,7 @@ _ANON, _FILE = 0x9, 0xA
 
 def _run(folder: Path, kernel: str, anon: int | None, file: int, **gained: int) -> None:
     folder.mkdir()
-    known = more_formats("mm_vmscan_kswapd_wake")
+    known = formats("mm_vmscan_kswapd_wake")
     if anon is not None:
         known += formats("mm_vmscan_write_folio")
     trace = Trace(known, cmdlines={42: "kswapd0"}, uname=f"Linux synthetic {kernel}-test x86_64")

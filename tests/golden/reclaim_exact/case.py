@@ -23,7 +23,7 @@ from pathlib import Path
 
 from support.formats import Value
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -43,7 +43,7 @@ _MET = [
 
 def _make(folder: Path, *, patched: bool) -> None:
     folder.mkdir(exist_ok=True)
-    known = [*formats("mm_vmscan_write_folio"), *more_formats("mm_vmscan_reclaim_writeback")]
+    known = formats("mm_vmscan_write_folio", "mm_vmscan_reclaim_writeback")
     trace = Trace(known if patched else known[:1], cmdlines={42: "kswapd0", 11: "dd"})
     for ms, tid, pfn, flags, pages, node, zone, who, outcome, memcg in _MET:
         ts = (10_000 + ms) * _MS
@@ -69,10 +69,7 @@ def _make(folder: Path, *, patched: bool) -> None:
 def _scans(folder: Path) -> None:
     folder.mkdir()
     names = ("mm_vmscan_reclaim_writeback", "mm_vmscan_lru_shrink_inactive")
-    known = [
-        *formats("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end"),
-        *more_formats(*names),
-    ]
+    known = formats("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end", *names)
     trace = Trace(known, cmdlines={11: "dd"})
 
     def add(ms: int, name: str, **values: Value) -> None:

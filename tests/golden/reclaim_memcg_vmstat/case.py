@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -33,10 +33,7 @@ def make(folder: Path) -> None:
 def _run(folder: Path, release: str) -> None:
     spans = [f"mm_vmscan_{k}_reclaim_{e}" for k in ("direct", "memcg") for e in ("begin", "end")]
     trace = Trace(
-        [
-            *formats(*spans),
-            *more_formats("mm_vmscan_lru_shrink_inactive", "mm_vmscan_kswapd_wake"),
-        ],
+        formats(*spans, "mm_vmscan_lru_shrink_inactive", "mm_vmscan_kswapd_wake"),
         cmdlines={42: "kswapd0", 11: "dd", 12: "stress"},
         uname=f"Linux guest {release}.0-amd64 x86_64",
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -32,7 +32,7 @@ def _run(folder: Path, asked: int) -> None:
     folder.mkdir(exist_ok=True)
     spans = [f"mm_vmscan_direct_reclaim_{end}" for end in ("begin", "end")]
     names = ("lru_isolate", "lru_shrink_inactive", "kswapd_wake")
-    known = [*formats(*spans), *more_formats(*(f"mm_vmscan_{name}" for name in names))]
+    known = formats(*spans, *(f"mm_vmscan_{name}" for name in names))
     trace = Trace(known, cmdlines={42: "kswapd0", 11: "dd"})
 
     def add(ms: int, tid: int, name: str, **values: int) -> None:

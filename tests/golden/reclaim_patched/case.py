@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -36,7 +36,7 @@ def _write(folder: Path, trace: Trace) -> None:
 def _stock() -> Trace:
     names = ("mm_vmscan_write_folio", "global_dirty_state")
     more = ("mm_vmscan_kswapd_wake", "mm_vmscan_lru_shrink_inactive")
-    trace = Trace([*formats(*names), *more_formats(*more)], cmdlines={42: "kswapd0", 11: "dd"})
+    trace = Trace(formats(*names, *more), cmdlines={42: "kswapd0", 11: "dd"})
 
     def add(ms: int, tid: int, name: str, **values: int) -> None:
         trace.event(0, (10_000 + ms) * _MS, tid, name, values)
@@ -55,7 +55,7 @@ def _stock() -> Trace:
 
 def _patched() -> Trace:
     more = ("mm_vmscan_kswapd_wake", "mm_vmscan_reclaim_writeback")
-    trace = Trace(more_formats(*more), cmdlines={42: "kswapd0"})
+    trace = Trace(formats(*more), cmdlines={42: "kswapd0"})
     trace.event(0, 10_000 * _MS, 42, "mm_vmscan_kswapd_wake")
     counters = {"z_inactive_file": 30, "z_inactive_anon": 10, "z_write_pending": 36}
     counters |= {"n_dirty": 50, "n_writeback": 5, "g_dirty": 60, "g_writeback": 6}

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import formats, more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -42,10 +42,12 @@ _GAINED = {
 def make(folder: Path) -> None:
     spans = [f"mm_vmscan_{k}_reclaim_{e}" for k in ("direct", "memcg") for e in ("begin", "end")]
     trace = Trace(
-        [
-            *formats("mm_vmscan_write_folio", *spans),
-            *more_formats("mm_vmscan_lru_shrink_inactive", "mm_vmscan_kswapd_wake"),
-        ],
+        formats(
+            "mm_vmscan_write_folio",
+            *spans,
+            "mm_vmscan_lru_shrink_inactive",
+            "mm_vmscan_kswapd_wake",
+        ),
         cmdlines={42: "kswapd0", 11: "dd", 12: "stress"},
     )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.kernel_events import more_formats
+from support.kernel_events import formats
 from support.tracedat import Trace
 
 _MS = 1_000_000
@@ -25,7 +25,7 @@ _MS = 1_000_000
 
 def make(folder: Path) -> None:
     names = [f"writeback_balance_dirty_pages_{step}" for step in ("waiting", "woken")]
-    trace = Trace(more_formats(*names), cmdlines={11: "dd", 12: "cp"}, uname="Linux test 2.6.38")
+    trace = Trace(formats(*names), cmdlines={11: "dd", 12: "cp"}, uname="Linux test 2.6.38")
 
     def step(ms: int, tid: int, name: str, **values: int) -> None:
         event = {"name": "8:0", **values}
