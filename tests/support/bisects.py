@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ class Made:
     """Runs whose latency is the setting, or the kernel, and a little noise.
 
     fail  latencies whose runs fail; damage  latencies whose runs have a damaged trace;
-    interrupt, kill  the number of the run that Ctrl-C comes in, or kill -9;
+    interrupt  the number of the run that Ctrl-C comes in;
     write  makes the run in its folder, of its latency
     """
 
@@ -33,14 +31,11 @@ class Made:
         self.fail: tuple[float, ...] = ()
         self.damage: tuple[float, ...] = ()
         self.interrupt: int | None = None
-        self.kill: int | None = None
         self.write: Callable[[Path, float], Path] = self._noisy
 
     def make(self, _places: object, setup: Setup, work: Path, *_: object) -> Path:
         if len(self.latencies) + 1 == self.interrupt:
             raise KeyboardInterrupt
-        if len(self.latencies) + 1 == self.kill:
-            os.kill(os.getpid(), signal.SIGKILL)
         if setup.kernel.image is not None:
             latency = float(Path(setup.kernel.image).read_text())
         else:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.system import as_utf8
 from wbscope.base.units import counted
@@ -217,15 +218,18 @@ def _place(
 def _of_git(commit: str) -> Place | None:
     """None where git, a repository or the commit is missing."""
     from wbscope.compare.history import Place
-    from wbscope.lab.gitsteps import Repository
 
-    here = Repository(Path())
     try:
-        words = here.git(
-            "show", "-s", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"
-        )
-        name, when = words.split()
-        branch = here.git("branch", "--show-current").strip()
-        return Place(name, datetime.fromisoformat(when), branch)
-    except (SetupError, ValueError):
+        shown = _git("show", "-s", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}")
+        name, when = shown.split()
+        return Place(name, datetime.fromisoformat(when), _git("branch", "--show-current").strip())
+    except (OSError, subprocess.CalledProcessError, ValueError):
         return None
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        errors="replace", check=True,
+    )  # fmt: skip
+    return done.stdout

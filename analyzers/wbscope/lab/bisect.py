@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bisection over kernels, commits or an axis: its points, its runs, and the search."""
+"""A bisection along an axis of a matrix: its points, its runs, and the search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import math
 import shlex
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Literal, NoReturn
@@ -21,13 +21,10 @@ from wbscope.compare.metrics import near_metrics
 from wbscope.compare.policy import Rule, matches, wanted_by
 from wbscope.compare.rundata import RunData
 from wbscope.lab.judging import Confirmed, Judge, Point, Spent, Test, make_one
-from wbscope.lab.kernels import Kernel
 from wbscope.lab.matrix import Cell, Job, Matrix
 from wbscope.lab.places import Places
 from wbscope.lab.store import LAB_FILE, Store, read_lab
 from wbscope.measure.metric import Metric
-
-_COMMIT_DIGITS = 12
 
 
 def axis_cells(matrix: Matrix, axis: str, good: str | None, bad: str | None) -> list[Cell]:
@@ -68,44 +65,15 @@ def axis_cells(matrix: Matrix, axis: str, good: str | None, bad: str | None) -> 
     return series[first : last + 1] if first < last else series[last : first + 1][::-1]
 
 
-def only_cell(matrix: Matrix) -> Cell:
-    """Of a matrix whose kernel is built.  Raises: UsageError."""
-    (cell, *others) = matrix.cells
-    kernel = cell.setup.kernel
-    if others or (kernel.image is None and kernel.folder is None):
-        have = f"{len(matrix.cells)} cells, the kernel is {kernel}"
-        raise UsageError(
-            "no-build", str(matrix.path), "wanted one cell, with a kernel that is built",
-            have=have, fix='kernel.image = "linux/arch/x86/boot/bzImage"    # and no axis',
-        )  # fmt: skip
-    return cell
-
-
-def commit_cell(cell: Cell, commit: str, kernel: Kernel) -> Cell:
-    """The cell with the kernel of a commit."""
-    return Cell({"commit": commit[:_COMMIT_DIGITS]}, replace(cell.setup, kernel=kernel))
-
-
-def of_cells(matrix: Matrix, axis: str, cells: Sequence[Cell], more: str = "") -> Matrix:
-    """A matrix of these cells, for their folder; `more` makes it another experiment."""
+def of_cells(matrix: Matrix, axis: str, cells: Sequence[Cell]) -> Matrix:
+    """A matrix of these cells, for their folder."""
     axes = {
         key: tuple(dict.fromkeys(cell.values[key] for cell in cells)) for key in cells[0].values
     }
-    told = json.dumps([matrix.digest, axis, [cell.name for cell in cells], more])
+    # The last was for other series: folders of older versions have it in their digest.
+    told = json.dumps([matrix.digest, axis, [cell.name for cell in cells], ""])
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     return replace(matrix, axes=axes, cells=tuple(cells), digest=digest)
-
-
-def add_cell(folder: Path, cell: Cell) -> None:
-    """A commit that nobody knew of at the start, so that a report has it."""
-    lab = read_lab(folder)
-    if any(known["name"] == cell.name for known in lab["cells"]):
-        return
-    lab["cells"].append({"name": cell.name, "values": cell.values})
-    for axis, names in lab["axes"].items():
-        if cell.values[axis] not in names:
-            names.append(cell.values[axis])
-    write_whole(folder / LAB_FILE, json.dumps(lab, indent=1) + "\n")
 
 
 def note_search(folder: Path, command: Sequence[str]) -> None:
@@ -121,14 +89,14 @@ def _refuse(slug: str, subject: str, told: str, have: str, argument: str, value:
 
 @dataclass(eq=False)
 class Broken(Exception):
-    """A point that cannot be measured: its build failed, a run did."""
+    """A point that cannot be measured: a run of it failed."""
 
     why: str
 
 
 @dataclass
 class LabRunner:
-    """A judge's runner; points are names of cells, and `cell_of` makes their kernels.
+    """A judge's runner; points are names of cells.
 
     Runs that are there already, of a command that was stopped, are taken as they are: the same
     numbers lead to the same decisions.
@@ -137,7 +105,7 @@ class LabRunner:
     matrix: Matrix
     store: Store
     places: Places
-    cell_of: Callable[[str], Cell]
+    cells: Mapping[str, Cell]
     metric_name: str
     told: Callable[[str], None]
     metric: Metric | None = None
@@ -176,7 +144,7 @@ class LabRunner:
         return self.metric.better == "lower"
 
     def _value(self, point: str, number: int) -> float:
-        job = Job(self.cell_of(point), number)
+        job = Job(self.cells[point], number)
         if not self.store.is_done(job):
             self._make(job)
         data = self._data(job)
@@ -296,7 +264,7 @@ def search(
     try:
         ends = judge.ends()
         if not ends.is_worse:
-            return end(no_series(ends), ends.why)
+            return end("unmeasured" if ends.shift is None else "nothing", ends.why)
         skipped: set[int] = set()
         while left := [place for place in range(low + 1, high) if place not in skipped]:
             if not judge.may_test:
@@ -312,21 +280,10 @@ def search(
                     high = place
                 case "skip":
                     skipped.add(place)
-        return end(*ending(judge, points[low], points[high], high - low - 1))
+        if between := high - low - 1:
+            return end("range", f"{between} between them could not be judged")
+        # Both with fresh runs: what chose them does not count for them.
+        border = judge.confirm(points[low], points[high])
+        return end("found" if border.is_worse else "unconfirmed", border.why, border)
     except Spent as spent:
         return end("spent", str(spent))
-
-
-def no_series(ends: Confirmed) -> Status:
-    """What ends are that are not surely different."""
-    return "unmeasured" if ends.shift is None else "nothing"
-
-
-def ending(
-    judge: Judge[Point], last_good: Point, first_bad: Point, between: int
-) -> tuple[Status, str, Confirmed | None]:
-    """Status, why, border: tested again where nothing is between the two.  Raises: Spent."""
-    if between:
-        return "range", f"{between} between them could not be judged", None
-    border = judge.confirm(last_good, first_bad)
-    return ("found", "", border) if border.is_worse else ("unconfirmed", border.why, border)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -117,14 +117,10 @@ def _again(report: LabReport) -> Iterator[str]:
 
 
 def bisect_text(
-    found: Found[str],
-    metric: Metric | None,
-    plan: Plan,
-    titles: Mapping[str, str],
-    width: int = PAGE_WIDTH,
+    found: Found[str], metric: Metric | None, plan: Plan, width: int = PAGE_WIDTH
 ) -> str:
     """The answer first, then the border, then each point that was looked at."""
-    lines = [folded(line, width) for line in _answer(found, titles)]
+    lines = [folded(line, width) for line in _answer(found)]
     if metric is not None:
         lines.append(folded(printable(f"by {metric.name} ({better_text(metric)})"), width))
         told_of = {"between the two, by fresh runs": found.border, "between the ends": found.ends}
@@ -134,7 +130,7 @@ def bisect_text(
     if found.tests:
         rows = [
             (
-                printable(titles.get(test.point, test.point)),
+                printable(test.point),
                 len(test.values),
                 "-" if metric is None else _median(metric, test.values),
                 test.verdict,
@@ -155,8 +151,8 @@ def bisect_text(
     return "\n".join([*lines, "", folded(told, width)]) + "\n"
 
 
-def _answer(found: Found[str], titles: Mapping[str, str]) -> list[str]:
-    good, bad = (titles.get(one, one) for one in (found.last_good, found.first_bad))
+def _answer(found: Found[str]) -> list[str]:
+    good, bad = found.last_good, found.first_bad
     ends = [f"good end: {good}", f"bad end: {bad}"]
     match found.status:
         case "found":

@@ -117,3 +117,61 @@ def test_exit_codes(cli: Cli, tmp_path: Path) -> None:
     assert cli("gate", base, "--no-such", *words).code == 128 + 2
     assert cli("gate", base, "--exit-codes=bisect").code == 128 + 2
     assert cli("gate", base, "--policy", policy, "--no-such").code == 2
+
+
+_MADE_RUNS = """#!{python}
+import sys
+sys.path.insert(0, {tests!r})
+import pytest
+from support.bisects import made_runs
+from wbscope.cli.main import main
+made_runs(pytest.MonkeyPatch())
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_command_for_what_lab_bisect_did(cli: Cli, repository: Path) -> None:
+    """`lab bisect --git` is gone, and names this one: here no guest makes the runs."""
+    beside = repository.parent
+    (beside / "good").write_text("10\n")
+    (beside / "gate.toml").write_text(
+        'differs = ["kernel"]\n[metrics."ops.latency_ns"]\nmargin = "10%"\n'
+    )
+    matrix = beside / "a matrix.toml"
+    matrix.write_text(
+        '[setup]\nworkload = "true"\n[axis.kernel]\ngood = { kernel.image = "good" }\n'
+        'built = { kernel.image = "repository/image" }\n'
+    )
+    wbscope = beside / "bin/wbscope"
+    wbscope.parent.mkdir()
+    tests = Path(__file__).resolve().parents[2]
+    wbscope.write_text(_MADE_RUNS.format(python=sys.executable, tests=str(tests)))
+    wbscope.chmod(0o755)
+    words = (
+        "--git",
+        repository,
+        "--build",
+        "cp seconds image",
+        "--good",
+        "HEAD~7",
+        "--bad",
+        "HEAD",
+    )
+    told = cli(
+        "lab",
+        "bisect",
+        matrix,
+        "--metric",
+        "ops.latency_ns",
+        *words,
+        "-o",
+        beside / "out",
+        "--json",
+    )
+    assert (told.code, told.error()["slug"]) == (2, "removed-option")
+    search = {**os.environ, "PATH": f"{wbscope.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", told.error()["fix"]], env=search, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "change 6" in done.stdout.partition("is the first bad commit")[2]

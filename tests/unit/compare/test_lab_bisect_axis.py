@@ -145,8 +145,9 @@ def test_a_damaged_run_is_skipped(cli: Cli, made: Made, matrix: Path, tmp_path: 
         (("--axis", "size", "--good", "fast,a", "--bad", "slow,e"), "no-series", "--bad fast,e"),
         (("--axis", "size", "--good", "fast,a", "--bad", "fast,a"), "no-series", "--bad fast,e"),
         ((), "no-series", None),
-        (("--axis", "size", "--git", "."), "no-series", None),
-        (("--git", "."), "no-series", None),
+        (("--axis", "size", "--git", "."), "removed-option", None),
+        (("--git", "."), "removed-option", None),
+        (("--build", "make"), "removed-option", None),
         (("--axis", "size", "--worse-by", "120%"), "bad-margin", "--worse-by 10%"),
     ],
 )
