@@ -228,7 +228,8 @@ class _LabGroup(TyperGroup):
     """`lab MATRIX.toml` is `lab run MATRIX.toml`, as is `lab --list MATRIX.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in HELP_OPTIONS):
+        is_tab = ctx.resilient_parsing and not args
+        if not is_tab and (not args or args[0] not in (*self.commands, *HELP_OPTIONS)):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
