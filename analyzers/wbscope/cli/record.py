@@ -27,6 +27,7 @@ from wbscope.cli.output import (
 from wbscope.cli.output import option as option_text
 from wbscope.explain.verdict import build_report
 from wbscope.library.library import load_library
+from wbscope.record.what import WHAT
 from wbscope.render.json import document, rows_body
 from wbscope.render.report import report_text
 from wbscope.run.run import open_run
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from wbscope.record.recorder import Recording, Request
 
 
-_SAMPLE = "1s"
+_SAMPLE = f"{WHAT['sampling']['seconds']}s"
 
 
 def record(

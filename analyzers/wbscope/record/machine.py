@@ -18,24 +18,11 @@ from wbscope.base.system import entries_of, plain_path, text_of
 from wbscope.record.choose import memory_kib
 from wbscope.record.register import save
 from wbscope.record.settings import read_sysctls
+from wbscope.record.what import WHAT
 
 _CLASS = Path("/sys/class/block")
 _BTRFS = Path("/sys/fs/btrfs")
 _PROC = Path("/proc")
-# What a disk is, and the settings that change how it writes; under /sys/block/NAME.
-_FACTS = (
-    "size",
-    "device/vendor",
-    "device/model",
-    "queue/rotational",
-    "queue/write_cache",
-    "queue/logical_block_size",
-    "queue/scheduler",
-    "queue/nr_requests",
-    "queue/max_sectors_kb",
-    "queue/read_ahead_kb",
-    "queue/wbt_lat_usec",
-)
 _MOST_DEPTH = 8
 
 
@@ -108,7 +95,7 @@ def _disks(block: Path, name: str, depth: int) -> set[str]:
 
 
 def _facts(disk: Path) -> str:
-    found = ((name, " ".join(text_of(disk / name).split())) for name in _FACTS)
+    found = ((name, " ".join(text_of(disk / name).split())) for name in WHAT["disk"]["facts"])
     return "".join(f"{name} {value}\n" for name, value in found if value)
 
 
@@ -156,9 +143,6 @@ def _btrfs(sys: Path, name: str) -> str | None:
     return None
 
 
-PSI = ("cpu", "io", "memory")
-
-_BDI = Path("/sys/kernel/debug/bdi")
 _BLOCK = Path("/sys/block")
 _MOST_CGROUPS = 20_000
 _HZ_SECONDS = 0.25
@@ -170,25 +154,26 @@ _USUAL_HZ = (100, 128, 200, 250, 300, 500, 512, 1000, 1 << 10)
 def save_before(folder: Path) -> None:
     """What does not change during a run, and the first half of what does."""
     _save(folder, "uname", uname_text() + "\n")
-    _save(folder, "mounts", text_of(_PROC / "self/mountinfo"))
     _save(folder, "bdis", bdis_text())
     _save(folder, "sysctls", read_sysctls())
-    _save(folder, "swaps", text_of(_PROC / "swaps"))
     _save(folder, "devices", devices_text())
     _save(folder, "stacks", stacks_text())
-    _save(folder, "kernel-command-line", text_of(_PROC / "cmdline"))
-    _save(folder, "zoneinfo", text_of(_PROC / "zoneinfo"))
-    _save(folder, "meminfo", text_of(_PROC / "meminfo"))
-    _save(folder, "vmstat.before", text_of(_PROC / "vmstat"))
-    _save_both(folder, "before")
+    _save_all(folder, "before")
 
 
 def save_after(folder: Path) -> None:
-    """The counters first: what is read later has to do with this program only."""
-    _save(folder, "vmstat.after", text_of(_PROC / "vmstat"))
-    _save(folder, "zoneinfo.after", text_of(_PROC / "zoneinfo"))
-    _save(folder, "meminfo.after", text_of(_PROC / "meminfo"))
-    _save_both(folder, "after")
+    """The second half."""
+    _save_all(folder, "after")
+
+
+def _save_all(folder: Path, when: str) -> None:
+    for name, path in WHAT[when].items():
+        _save(folder, name, text_of(Path(path)))
+    for kind in WHAT["parts"]:
+        numbered = kind == "block"
+        parts = ((name, _device_number(name) + text if numbered else text)
+                 for name, text in parts_of(kind))  # fmt: skip
+        _save(folder, f"{kind}.{when}", joined(parts))
 
 
 def machine_facts() -> dict[str, object]:
@@ -251,19 +236,20 @@ def uname_text() -> str:
     return f"{name.sysname} {name.nodename} {name.release} {name.version} {name.machine} GNU/Linux"
 
 
-def bdi_stats() -> Iterator[tuple[str, str]]:
-    """Name and text of each bdi. Each read fires a global_dirty_state event."""
-    for path in entries_of(_BDI):
-        if text := text_of(path / "stats"):
+def parts_of(kind: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each file of this kind; of block, of each disk that was ever used."""
+    folder, _, file = WHAT["parts"][kind].partition("/*")
+    wanted = WHAT["only"].get(kind)
+    for path in entries_of(Path(folder)):
+        text = text_of(Path(f"{path}{file}"))
+        is_used = kind != "block" or text.strip(" 0\n")
+        if text and is_used and (wanted is None or path.name in wanted):
             yield path.name, text
 
 
-def block_stats() -> Iterator[tuple[str, str]]:
-    """Name and counters of each disk that was ever used."""
-    for path in entries_of(_BLOCK):
-        text = text_of(path / "stat")
-        if text.strip(" 0\n"):
-            yield path.name, text
+def joined(parts: Iterable[tuple[str, str]]) -> str:
+    """With the name of each before it."""
+    return "".join(f"== {name}\n{text}" for name, text in parts)
 
 
 def _device_number(disk: str) -> str:
@@ -307,19 +293,6 @@ def write_cgroups(folder: Path, paths: dict[int, str]) -> None:
              if not re.search(r"\s", path))  # fmt: skip
     if text := "".join(lines):
         save(folder / "cgroups", text)
-
-
-def _save_both(folder: Path, when: str) -> None:
-    numbered = ((name, _device_number(name) + text) for name, text in block_stats())
-    _save(folder, f"block.{when}", _joined(numbered))
-    _save(folder, f"bdi.{when}", _joined(bdi_stats()))
-    _save(
-        folder, f"psi.{when}", _joined((name, text_of(_PROC / "pressure" / name)) for name in PSI)
-    )
-
-
-def _joined(parts: Iterable[tuple[str, str]]) -> str:
-    return "".join(f"== {name}\n{text}" for name, text in parts if text)
 
 
 def _save(folder: Path, name: str, text: str) -> None:

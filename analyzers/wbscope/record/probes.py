@@ -21,8 +21,10 @@ from typing import Any
 
 from wbscope.base.errors import SetupError
 from wbscope.record.choose import Instance, is_orphan
+from wbscope.record.what import WHAT, version
 
-FUNCTION = "balance_dirty_pages"
+_PROBE = WHAT["probe"]
+FUNCTION: str = _PROBE["function"]
 # Of what compilers put behind a name, what leaves the arguments as they were.
 _KEPT = re.compile(r"\.(?:llvm|lto_priv)\.\d+")
 # Parts of a function that stands under its own name, too.
@@ -115,22 +117,6 @@ _GROUP = re.compile(rf"{_SYSTEM}_\d+_(?:[0-9a-f]{{8}}|doctor|remote)")
 # A line of dynamic_events and kprobe_events: "r1024:GROUP/EVENT PLACE ...".
 _LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+) ", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
-_LETTERS = {"fprobe": ("f", "f", "%return"), "kprobe": ("p", "r", "")}
-# Tasks that may be held at a time; 4096 is the most that a kernel takes.
-_MAXACTIVE = 1 << 10
-# Of the arguments: by name since, as the kernel knows them from BTF; known to be the two since,
-# and until; and the function returns a number since.
-_NAMES_SINCE, _SINCE, _UNTIL, _RETURNS_SINCE = (6, 4), (5, 10), (8, 0), (6, 0)
-# An fprobe follows every task since: on the function graph, which takes no number.
-_NO_MOST_SINCE = (6, 14)
-_NAMES, _NUMBERS = ("wb", "pages_dirtied"), ("$arg1", "$arg2")
-# Their registers, as regs_query_register_offset() of each architecture calls them.
-_REGISTERS = {
-    "x86_64": ("%di", "%si"),
-    "aarch64": ("%x0", "%x1"),
-    "s390x": ("%r2", "%r3"),
-    "ppc64le": ("%gpr3", "%gpr4"),
-}
 _REMOVE_SECONDS = 2.0
 _STEP_SECONDS = 0.02
 _TRIES = 5
@@ -175,8 +161,8 @@ def make_probes(
     """
     instance.make()
     try:
-        if _version(release) < _SINCE:
-            raise Refused(f"Linux {release} is older than 5.10", "a newer kernel")
+        if not _is_since(release, "since"):
+            raise Refused(f"Linux {release} is older than {_PROBE['since']}", "a newer kernel")
         kinds = kinds_here(instance.tracefs, root)
         try:
             return _made(instance, kinds, FUNCTION, release, root)
@@ -217,14 +203,14 @@ def _write_entry(
     tracefs: Path, kind: str, group: str, function: str, release: str, root: Path
 ) -> str:
     """Returns: by what the arguments are found."""
-    letter, _, _ = _LETTERS[kind]
-    ways = [_NAMES] if _version(release) >= _NAMES_SINCE else []
-    if _version(release) < _UNTIL:
-        ways += [_NUMBERS]
-        ways += [_REGISTERS[machine] for machine in [platform.machine()] if machine in _REGISTERS]
+    letter, _, _ = _PROBE["kinds"][kind]
+    ways = [_PROBE["names"]] if _is_since(release, "names_since") else []
+    if not _is_since(release, "until"):
+        registers = _PROBE["registers"].get(platform.machine())
+        ways += [_PROBE["numbers"], *([registers] if registers else [])]
     said = ""
     for wb, pages in ways:
-        line = f"{letter}:{group}/{ENTRY} {function} wb={wb}:x64 pages={pages}:u64"
+        line = f"{letter}:{group}/{ENTRY} {function} {_PROBE['entry'] % (wb, pages)}"
         try:
             _write(tracefs, line)
         except OSError as error:
@@ -238,11 +224,11 @@ def _write_return(
     tracefs: Path, kind: str, group: str, function: str, release: str, root: Path
 ) -> None:
     """With room for many tasks that sleep in it, where that can be said."""
-    _, letter, suffix = _LETTERS[kind]
-    value = " ret=$retval:s32" if _version(release) >= _RETURNS_SINCE else ""
+    _, letter, suffix = _PROBE["kinds"][kind]
+    value = f" {_PROBE['value']}" if _is_since(release, "returns_since") else ""
     said = ""
-    most_first = kind == "kprobe" or _version(release) < _NO_MOST_SINCE
-    for most in (str(_MAXACTIVE), "") if most_first else ("",):
+    most_first = kind == "kprobe" or not _is_since(release, "no_most_since")
+    for most in (str(_PROBE["most"]), "") if most_first else ("",):
         try:
             _write(tracefs, f"{letter}{most}:{group}/{RETURN} {function}{suffix}{value}")
         except OSError as error:
@@ -323,6 +309,7 @@ def _write(tracefs: Path, line: str) -> None:
         os.close(number)
 
 
-def _version(release: str) -> tuple[int, int]:
-    found = re.match(r"(\d+)\.(\d+)", release)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+def _is_since(release: str, key: str) -> bool:
+    """Whether it is the kernel that the table names there, or a later one."""
+    found = re.match(r"\d+\.\d+", release)
+    return found is not None and version(found[0]) >= version(_PROBE[key])

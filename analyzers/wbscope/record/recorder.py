@@ -32,6 +32,7 @@ from wbscope.record.register import COMPLETE, DISCARD, INTERRUPTED, RECORDER_KIL
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import parse_settings
 from wbscope.record.supervisor import Link, raised
+from wbscope.record.what import WHAT
 from wbscope.record.workload import (
     FioResults,
     Interrupts,
@@ -57,7 +58,7 @@ class Request:
     sync: bool = False
     clock: str | None = None
     buffer_kib: int | None = None
-    interval_ns: int = _NS_PER_S
+    interval_ns: int = WHAT["sampling"]["seconds"] * _NS_PER_S
     sysctls: tuple[str, ...] = ()
     backend: str = "auto"
     probe: str = "auto"

@@ -34,6 +34,7 @@ from wbscope.record.probes import Probes, standard_name
 from wbscope.record.recorder import CUSTOM, Recording, Request
 from wbscope.record.register import COMPLETE, NOT_WHOLE
 from wbscope.record.settings import split_settings
+from wbscope.record.what import script_text
 
 _SCRIPT = Path(__file__).with_name("remote.sh")
 _MOST_BYTES = 1 << 36
@@ -80,7 +81,7 @@ def remote_script(
         f"workload() {{ {_as_group(command)}; }}",
     ]
     return _SCRIPT.read_text(encoding="utf-8").replace(
-        "\n@settings@\n", "\n" + "\n".join(settings) + "\n"
+        "\n@settings@\n", "\n" + "\n".join(settings) + "\n" + script_text()
     )
 
 

@@ -3,8 +3,8 @@
 # Records on another machine with nothing but a shell and tracefs. The result is a tar
 # file on stdout; `wbscope record --unpack` makes a run folder of it. Reads its buffers
 # only at the end, so these have to hold the whole run; what did not fit is counted.
-# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE, SYSCTLS and the
-# functions choose_events and workload.
+# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE, SYSCTLS, the
+# functions choose_events and workload, and what what.py makes of what.toml.
 # WATCHED: the end of stdin ends the recording, for it is the end of ssh. All of the script
 # is in functions: the shell has read it whole before the workload could read its stdin.
 set -u
@@ -34,11 +34,8 @@ set_sysctls() { # lines of a name and a value
     path=/proc/sys/$(echo "$name" | sed 's/[.]/\//g')
     back=$path
     before=$(cat "$path" 2>/dev/null) || fail "there is no sysctl $name"
-    # Of each pair the kernel keeps one: writing it sets the other to 0, which it does not take back.
-    case $name:$before in
-      vm.dirty_bytes:0 | vm.dirty_background_bytes:0) back=${path%_bytes}_ratio ;;
-      vm.dirty_ratio:0 | vm.dirty_background_ratio:0) back=${path%_ratio}_bytes ;;
-    esac
+    find_partner "$path"
+    [ -z "$other" ] || [ "$before" != 0 ] || back=$other
     [ "$back" = "$path" ] || before=$(cat "$back")
     count=$((count + 1))
     kept=$work/settings/$count # in files: a value may be any text
@@ -68,43 +65,36 @@ put_back() { # where nobody has set another value since
 }
 restore() { # as settings.py of wbscope: a ratio that is not changed leaves the bytes in force
   put_text "$2" "$1"
-  case $1 in /proc/sys/vm/dirty_*ratio) other=${1%_ratio}_bytes ;; *) return ;; esac
-  [ "$(words "$other")" = 0 ] || { put_text 1 "$1"; put_text "$2" "$1"; }
+  find_partner "$1"
+  [ -z "$other" ] || [ "$(words "$other")" = 0 ] || { put_text 1 "$1"; put_text "$2" "$1"; }
 }
 put() { echo "$1" >> $root/dynamic_events; }
 remove_probes() { # of a group of which no instance is left
   for name in entry return; do
-    name=$1/balance_dirty_pages_$name
+    name=$1/${probe_function}_$name
     ! grep -q ":$name " $root/dynamic_events || put "-:$name"
   done 2>/dev/null
 }
 probe() { # as probes.py of wbscope, which has the reasons; their formats are in the trace
-  group=wbscope_$$_remote function=balance_dirty_pages
+  group=wbscope_$$_remote function=$probe_function
+  probe_registers
   release=$(uname -r) minor=${release#*.}
   version=$((${release%%.*} * 100 + ${minor%%[!0-9]*}))
-  case $(uname -m) in
-    x86_64) registers='%di %si' ;;
-    aarch64) registers='%x0 %x1' ;;
-    s390x) registers='%r2 %r3' ;;
-    ppc64le) registers='%gpr3 %gpr4' ;;
-    *) registers= ;;
-  esac
   ways= value=
-  [ $version -lt 604 ] || ways='wb pages_dirtied'
-  [ $version -ge 800 ] || ways="$ways
-\$arg1 \$arg2
+  [ $version -lt $probe_names_since ] || ways=$probe_names
+  [ $version -ge $probe_until ] || ways="$ways
+$probe_numbers
 $registers"
-  [ $version -lt 600 ] || value='ret=$retval:s32'
-  [ $version -ge 510 ] || return 1
-  for kind in fprobe kprobe; do
-    enter=p leave=r suffix=
-    [ $kind = kprobe ] || enter=f leave=f suffix=%return
-    most=1024
-    [ $kind = kprobe ] || [ $version -lt 614 ] || most=
+  [ $version -lt $probe_returns_since ] || value=$probe_value
+  [ $version -ge $probe_since ] || return 1
+  for kind in $probe_kinds; do
+    probe_kind $kind
+    room=$probe_most
+    [ $kind = kprobe ] || [ $version -lt $probe_no_most_since ] || room=
     while read -r wb pages; do
       [ -n "$pages" ] || continue
-      put "$enter:$group/${function}_entry $function wb=$wb:x64 pages=$pages:u64" || continue
-      put "$leave$most:$group/${function}_return $function$suffix $value" ||
+      put "$enter:$group/${function}_entry $function $(printf "$probe_entry" "$wb" "$pages")" || continue
+      put "$leave$room:$group/${function}_return $function$suffix $value" ||
         put "$leave:$group/${function}_return $function$suffix $value" || break
       for name in ${function}_return ${function}_entry; do
         echo 1 > $own/events/$group/$name/enable || break 2
@@ -223,10 +213,14 @@ limits() { # of the cgroups that have one, as a sample
   done < $run/cgroups
   [ -z "$text" ] || printf '# ts=%s\n%s' "$ts" "$text"
 }
-both() {
-  disks '/sys/block/*' > $run/block.$1
-  objects '/sys/kernel/debug/bdi/*/stats' 6 > $run/bdi.$1
-  objects '/proc/pressure/*' 4 > $run/psi.$1
+sample_file() { # NAME PATH
+  echo "# ts=$ts" >> $run/$1.samples
+  by_own cat $2 >> $run/$1.samples
+}
+sample_parts() { # NAME PATTERN
+  text="# ts=$ts$end"
+  read_objects "$2"
+  printf '%s' "$text" >> $run/$1.samples
 }
 entries() { # that are still in the ring buffers
   sum=0
@@ -285,10 +279,7 @@ for path in $root/events/ftrace/*/format; do save $path "$work/tracefs/${path#$r
 save /proc/kallsyms "$work/kallsyms"
 head -c 6 /bin/sh > "$work/elf"
 uname -a > $run/uname
-for file in self/mountinfo:mounts zoneinfo:zoneinfo meminfo:meminfo swaps:swaps vmstat:vmstat.before; do
-  save /proc/${file%:*} $run/${file#*:}
-done
-save /proc/cmdline $run/kernel-command-line
+copy_before
 stacks > $run/stacks 2>/dev/null
 [ -s $run/stacks ] || rm -f $run/stacks
 bdis > $run/bdis 2>/dev/null
@@ -299,16 +290,9 @@ choose_events
 [ -z "$PROBE" ] || probe || note probe none
 ( # none of these files fires an event when it is read; it ends with the script
   trap - EXIT INT TERM HUP
-  while by_own sleep 1 && kill -0 $$ 2>/dev/null; do
+  while by_own sleep $sample_seconds && kill -0 $$ 2>/dev/null; do
     read_clock
-    echo "# ts=$ts" >> $run/meminfo.samples
-    by_own cat /proc/meminfo >> $run/meminfo.samples
-    text="# ts=$ts$end"
-    read_objects '/sys/block/*/stat'
-    printf '%s' "$text" >> $run/block.samples
-    text="# ts=$ts$end"
-    read_objects '/proc/pressure/*'
-    printf '%s' "$text" >> $run/psi.samples
+    take_samples
   done
 ) > /dev/null 2>&1 4>&- < /dev/null &
 sampler=$!
@@ -345,7 +329,7 @@ fi
 echo 0 > $own/tracing_on
 read_clock
 note ended $ts
-for file in vmstat zoneinfo meminfo; do save /proc/$file $run/$file.after; done
+copy_after
 both after
 put_back
 kill $sampler 2>/dev/null; sampler=

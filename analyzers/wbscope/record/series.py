@@ -32,15 +32,15 @@ from wbscope.base.errors import SetupError
 from wbscope.base.system import entries_of, text_of
 from wbscope.record.choose import Instance, pauses_name
 from wbscope.record.machine import (
-    PSI,
-    bdi_stats,
-    block_stats,
     cgroup_paths,
+    joined,
     memory_hierarchy,
+    parts_of,
     write_cgroups,
 )
 from wbscope.record.settings import SmallFiles
 from wbscope.record.tasks import EndedNames, NameFile, ended_task_names, reserve_names, task_names
+from wbscope.record.what import WHAT
 from wbscope.record.workload import descendants
 
 _BDI = Path("/sys/kernel/debug/bdi")
@@ -49,16 +49,6 @@ _ROOT = 1  # WbCgIno of what no cgroup owns
 _MOST_WBS = 16  # of a bdi
 _MOST_CGROUPS = 8
 _MOST_LOOKED_AT = 256
-_FILES = (
-    "memory.stat",
-    "memory.events",
-    "memory.current",
-    "memory.high",
-    "memory.max",
-    "memory.pressure",
-    "io.stat",
-    "io.pressure",
-)
 # Of memory.stat's 60 lines; the short names are those of version 1.
 _STAT = re.compile(r"^(?:anon|file|file_dirty|file_writeback|cache|dirty|writeback) \d+\n", re.M)
 _DIRTY = re.compile(r"^(?:file_dirty|file_writeback|dirty|writeback) [1-9]", re.M)
@@ -126,7 +116,7 @@ class CgroupFiles:
         for inode, path in list(self._chosen.items()):
             if not os.path.isdir(path):
                 del self._chosen[inode]
-            for name in _FILES:
+            for name in WHAT["cgroup"]["files"]:
                 found = _stat(path) if name == "memory.stat" else text_of(Path(path, name))
                 if found and found != "max\n":
                     text += f"== {inode}/{name}\n{found}"
@@ -147,24 +137,13 @@ def _stat(path: str) -> str:
 
 CLOCK_IDS = {"boot": time.CLOCK_BOOTTIME, "mono": time.CLOCK_MONOTONIC}
 
-_SELDOM = 10  # every so many samples, what is long or changes slowly
-_AT_A_RATE = 600
+_SELDOM: int = WHAT["sampling"]["seldom"]
 _EARLY = (1, 2, 4, 8)  # samples at which cgroups are looked for, besides the seldom ones,
 _FEW = 256  # where there are no more of them than this
-Source = tuple[str, Callable[[], str], int]
-
-
-def _psi(proc: Path) -> str:
-    parts = ((name, proc / "pressure" / name) for name in PSI)
-    return "".join(f"== {name}\n{path.read_text()}" for name, path in parts if path.exists())
 
 
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _named(parts: Callable[[], object]) -> Callable[[], str]:
-    return lambda: "".join(f"== {name}\n{text}" for name, text in parts())  # type: ignore[attr-defined]
 
 
 class Sampler:
@@ -266,16 +245,9 @@ class Sampler:
         self._save()
 
     def _take_samples(self) -> None:
-        sources: list[Source] = [
-            ("vmstat", (self._proc / "vmstat").read_text, self._may_fire),
-            ("meminfo", (self._proc / "meminfo").read_text, 1),
-            ("block", _named(block_stats), 1),
-            ("psi", partial(_psi, self._proc), 1),
-            ("bdi", _named(bdi_stats), self._may_fire),
-            ("wb", self._wbs.read, self._may_fire),
-            ("cgroup", self._cgroup_files.read, 1),
-            ("zoneinfo", (self._proc / "zoneinfo").read_text, _SELDOM),
-        ]
+        sources = [(name, self._reader(name, how.get("from")),
+                    self._may_fire if how.get("fires") else how.get("every", 1))
+                   for name, how in WHAT["samples"].items()]  # fmt: skip
         number, interval = 0, self._interval
         due = time.monotonic()
         while interval > 0 and not self._ended.is_set():
@@ -289,11 +261,17 @@ class Sampler:
                 self._learn(task_names(self._proc))
             self._save()
             number += 1
-            # A run of a day has ten times the samples of one of ten minutes, not 144 times.
-            if number % _AT_A_RATE == 0:
+            if number % WHAT["sampling"]["doubled_after"] == 0:
                 interval *= 2
             due = max(due + interval, time.monotonic())
             self._ended.wait(due - time.monotonic())
+
+    def _reader(self, name: str, path: str | None) -> Callable[[], str]:
+        if path is not None:
+            return (self._proc / Path(path).relative_to(_PROC)).read_text
+        if name in WHAT["parts"]:
+            return lambda: joined(parts_of(name))
+        return {"wb": self._wbs.read, "cgroup": self._cgroup_files.read}[name]
 
     def _sample(self, name: str, read: Callable[[], str]) -> None:
         ts = time.clock_gettime_ns(self._clock)

@@ -15,25 +15,13 @@ from pathlib import Path
 
 from wbscope.base.errors import Argument, Phrase, SetupError, UsageError, nearest
 from wbscope.record.register import DirectFile
+from wbscope.record.what import WHAT
 
 PROC_SYS = Path("/proc/sys")
-# Of each pair the kernel keeps one: writing it sets the other to 0, which it refuses to take back.
-_PAIRS = {
-    "vm.dirty_bytes": "vm.dirty_ratio",
-    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
-}
+_PAIRS: dict[str, str] = WHAT["sysctls"]["pairs"]
 _PARTNERS = _PAIRS | {ratio: size for size, ratio in _PAIRS.items()}
-# To write them is to do something; what they read is no state.
-_ACTIONS = ("vm.drop_caches", "vm.compact_memory", "vm.stat_refresh")
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
-_SHOWN = (
-    "vm",
-    "kernel/sched_rt_runtime_us",
-    "fs/xfs",
-    "kernel/ftrace_enabled",
-    "kernel/numa_balancing",
-)
 
 
 def parse_settings(texts: Iterable[str], root: Path = PROC_SYS) -> dict[str, str]:
@@ -62,7 +50,7 @@ def split_settings(texts: Iterable[str]) -> dict[str, str]:
         match = re.fullmatch(r"([^=]+)=(\S(?:.*\S)?)", text)
         if match is None or not is_sysctl_name(match[1]):
             raise _no_sysctl(text, "is no NAME=VALUE of a sysctl")
-        if match[1] in _ACTIONS:
+        if match[1] in WHAT["sysctls"]["actions"]:
             raise _no_setting(match[1], match[2])
         number = re.fullmatch(r"(\d+)([KMG])", match[2])
         settings[match[1]] = str(int(number[1]) << _SUFFIXES[number[2]]) if number else match[2]
@@ -202,7 +190,7 @@ def _of_pair(name: str, root: Path) -> tuple[str, str]:
 def read_sysctls() -> str:
     """'name = value' lines, as sysctl prints them, of what writeback and reclaim depend on."""
     lines = []
-    for part in _SHOWN:
+    for part in WHAT["sysctls"]["shown"]:
         top = PROC_SYS / part
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -302,7 +303,9 @@ def test_script_for_another_machine() -> None:
     assert "add_all 'block/block_rq_*'\n" in script
     assert "then exec setsid dd 'of=a b'; else exec dd 'of=a b'; fi; }\n" in script
     assert "BUFFER_KIB=512\nSYNC=1\n" in script
-    assert "\n@settings@\n" not in script
+    assert "\n@" not in script
+    for shell in (["sh"], ["busybox", "sh"]):
+        subprocess.run([*shell, "-n"], input=script, text=True, check=True)
 
 
 def test_doctor_names_what_is_missing_and_renamed() -> None:

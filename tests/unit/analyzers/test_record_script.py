@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import wbscope.record
 from wbscope.record.machine import bdis_text
+from wbscope.record.what import WHAT, script_text
 
 _SCRIPT = (Path(wbscope.record.__path__[0]) / "remote.sh").read_text()
 
@@ -18,7 +19,7 @@ _SHELLS = pytest.mark.parametrize("busybox", [False, True])
 
 def _said(busybox: bool, folder: Path, text: str) -> str:
     """By the functions of the script that sample."""
-    functions = _SCRIPT[_SCRIPT.index("\ndisks() {") : _SCRIPT.index("\nboth() {")]
+    functions = _SCRIPT[_SCRIPT.index("\ndisks() {") : _SCRIPT.index("\nentries() {")]
     head = f"set -u\nend='\n'\nrun={folder} tasks={folder}/recorder_tasks ts=7\n"
     script = f"{head}{functions}\n{text}\n"
     shell = ["busybox", "sh", "-c", script] if busybox else ["sh", "-c", script]
@@ -117,3 +118,22 @@ def test_limits_of_cgroups(busybox: bool, tmp_path: Path) -> None:
     )
     (tmp_path / "cgroups").write_text(lines[0])
     assert _said(busybox, tmp_path, "limits 2> /dev/null || :") == ""
+
+
+@_SHELLS
+def test_it_has_the_table(busybox: bool) -> None:
+    """Pairs of sysctls, kinds of probes, and files that are copied are the recorder's."""
+    pairs = WHAT["sysctls"]["pairs"]
+    path = "/proc/sys/{}".format
+    asked = {size.replace(".", "/"): ratio.replace(".", "/") for size, ratio in pairs.items()}
+    asked |= {ratio: size for size, ratio in asked.items()} | {"vm/swappiness": ""}
+    lines = [script_text(), "save() { echo $2 $1; }", "run=run"]
+    lines += [f"find_partner {path(name)}\necho $other" for name in asked]
+    lines += [f"probe_kind {kind}\necho $enter $leave $suffix" for kind in WHAT["probe"]["kinds"]]
+    script = "\n".join([*lines, "copy_after"])
+    shell = ["busybox", "sh", "-c", script] if busybox else ["sh", "-c", script]
+    told = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+    wanted = [path(name) if name else "" for name in asked.values()]
+    wanted += [" ".join(words).strip() for words in WHAT["probe"]["kinds"].values()]
+    wanted += [f"run/{name} {copied}" for name, copied in WHAT["after"].items()]
+    assert told.splitlines() == wanted
