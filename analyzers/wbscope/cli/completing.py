@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 # Typer has its own copy of click, and no other name for these.
@@ -23,7 +24,6 @@ from typer.main import get_command
 
 from wbscope.base.errors import WbscopeError
 from wbscope.cli.verbs import VERBS
-from wbscope.cli.words import Answer, Line
 
 # The word with which a shell's script asks; no verb is called so.
 ASKED = "__complete"
@@ -31,6 +31,16 @@ ASKED = "__complete"
 # Of each kind of value; more than a screen helps nobody.
 _MOST = 500
 _PLAIN = re.compile(r"[\w@%+=:,./-]")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Words with what they mean; none: files. `is_part`: more may follow each."""
+
+    words: Sequence[tuple[str, str]] = ()
+    is_part: bool = False
+
+
 _FILES = Answer()
 
 
@@ -98,10 +108,10 @@ def _of_place(context: Any, place: Any, before: Sequence[str], part: str) -> Ans
     if isinstance(place, TyperCommand):
         return Answer()
     # Only here: a verb or an option is completed without the library.
-    from wbscope.cli.values import candidates
+    from wbscope.cli.values import Line, candidates
 
     verb = context.command_path.partition(" ")[2]
-    return candidates(Line(verb, str(place.name), _texts(context.params)), part)
+    return Answer(*candidates(Line(verb, str(place.name), _texts(context.params)), part))
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -7,12 +7,12 @@ A Tab must not take long: of a run only a database that is there is read, none i
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wbscope.base.errors import WbscopeError
-from wbscope.cli.words import Answer, Line
 from wbscope.library.database import open_database, plain_tables
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library, load_library
@@ -34,26 +34,42 @@ _FIXED: dict[str, Words] = {
 }
 
 
-def candidates(line: Line, word: str) -> Answer:
-    """What this place may hold; the caller keeps what begins as the word does."""
+@dataclass(frozen=True)
+class Line:
+    """What stands before the word that is asked for.
+
+    verb      "query", "baseline save"
+    place     the parameter that the word belongs to, by its name in Python; "" = none
+    values    of the other parameters, by their names
+    """
+
+    verb: str
+    place: str
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def candidates(line: Line, word: str) -> tuple[Words, bool]:
+    """What this place may hold, and whether more may follow each.
+
+    The caller keeps what begins as the word does.
+    """
     if line.place in _FIXED:
-        return Answer(_FIXED[line.place])
+        return _FIXED[line.place], False
     find = _OF_PLACE.get(line.place)
     if find is None:
-        return Answer()
+        return [], False
     library = load_library()
     if line.place in ("columns", "sort"):
-        return _listed(_columns(library, line), word, signed=line.place == "sort")
-    return Answer(find(library, line), is_part=line.place == "budget")
+        return _listed(_columns(library, line), word, signed=line.place == "sort"), True
+    return find(library, line), line.place == "budget"
 
 
-def _listed(columns: Words, word: str, *, signed: bool) -> Answer:
+def _listed(columns: Words, word: str, *, signed: bool) -> Words:
     """A,B,C: what stands before the last comma stays."""
     before, comma, last = word.rpartition(",")
     sign = "-" if signed and last.startswith("-") else ""
     taken = before.split(",")
-    words = [(before + comma + sign + name, told) for name, told in columns if name not in taken]
-    return Answer(words, is_part=True)
+    return [(before + comma + sign + name, told) for name, told in columns if name not in taken]
 
 
 def _named(files: Iterable[SqlFile]) -> Words:
