@@ -251,7 +251,10 @@ def _is_long(text: str, spare_lines: int) -> bool:
 
 
 def _shown(command: str, text: str) -> bool:
-    """Whether the pager could be run; it may have been left before the end of the text."""
+    """Whether the pager could be run; it may have been left before the end of the text.
+
+    Those of pydoc and click do not tell, and a kill of ours leaves them waiting.
+    """
     sys.stdout.flush()
     environment = {"LESS": "FRX", "LV": "-c", **os.environ}
     process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of any file system that Hadoop knows, by a JVM, and the runs among them."""
+"""Files of any file system that Hadoop knows, by a JVM, and the runs among them.
+
+pyarrow.fs is no substitute: hdfs:// wants libhdfs, which PySpark does not bring, s3a:// and what
+Spark's configuration sets are unknown to it, and its move() goes over a file that is there.
+"""
 
 from __future__ import annotations
 
