@@ -56,13 +56,14 @@ lacks the events is left out with a warning, and the exit code is 4.
 | `--csv` | a line of names, then the rows; nothing between two commas is NULL; see below |
 | `--csv-raw` | the same with texts as recorded, for programs |
 | `--markdown` | the table for people, its warnings as quotations above it |
+| `--html FILE` | one page: the table, its warnings and what the columns mean |
 | `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
 
 In CSV a text that a spreadsheet would take for a formula has a `'` in front, and control characters
 are written as `\\x1b`: names come from a stranger's trace.
 
 `-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
-replaced with `--force`.
+replaced with `--force`. Its ending says the format (`.json`, `.csv`, `.md`, `.html`, `.parquet`).
 
 `--columns ts,dur,cause`, `--sort=-dur` (the largest first) and `--limit 10` choose columns and
 rows in every format. A table that is wider than `--width N`, else `COLUMNS`, else the terminal,

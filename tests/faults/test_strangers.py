@@ -113,6 +113,7 @@ _POLICY = str(_RUNS / "gate.toml")
 _FORCED = {
     "baseline save": (["{runs}", "-o", "all.json"], "all.json"),
     "baseline merge": ([_BEFORE, _LOW, "-o", "all.json"], "all.json"),
+    "baseline show": ([_BEFORE, "-o", "shown.html"], "shown.html"),
     "check": (["{run}", "-o", "check.txt"], "check.txt"),
     "compare": ([_LOW, "--against", _BEFORE, "--html", "c.html"], "c.html"),
     "convert": (["{trace}", "-o", "run.pftrace"], "run.pftrace"),

@@ -20,7 +20,8 @@ from support.verdicts import assert_sound
 from wbscope.explain.remedy import prove
 from wbscope.explain.verdict import verdict_of
 from wbscope.library.library import load_library
-from wbscope.render.verdict import explain_text
+from wbscope.render.blocks import blocks_text
+from wbscope.render.verdict import explain_blocks
 
 _FIRST_SCREEN = 24
 _EXAMPLES = REPOSITORY / "examples"
@@ -315,7 +316,7 @@ def test_a_narrow_page(width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """Sentences keep to the width; commands, settings, rules and long words are never broken."""
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
     with wbscope.open(_EXAMPLES / "four-equal-writers") as run:
-        lines = explain_text(verdict_of(run), width).splitlines()
+        lines = blocks_text(explain_blocks(verdict_of(run)), width).splitlines()
     whole = re.compile(r" *([a-z]+: )? *(wbscope |echo |/sys/|vm\.|[a-z]+; rule |[^ ]+$)")
     assert len(lines) > 40
     assert not [line for line in lines if len(line) > width and not whole.match(line)]

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wbscope.base.result import Notice
-from wbscope.compare.comparison import Side
+from wbscope.compare.comparison import Comparison, Side
 from wbscope.compare.rundata import RunData
 from wbscope.measure.metric import Better, Metric, Scalars
+from wbscope.render.blocks import blocks_markdown, blocks_text
+from wbscope.render.compare import compare_blocks
 
 TIME = Metric("time.elapsed_ns", "ns", "lower", "how long it took", "time.txt")
 RATE = Metric("fio.bw_bytes_per_s", "bytes/s", "higher", "how fast it was", "fio.json")
@@ -57,3 +59,18 @@ def damaged(message: str = "read in part", slug: str = "damaged-trace") -> dict[
 
 def failed(message: str = "the command exited with 3") -> dict[str, Any]:
     return {"warnings": (Notice("command-failed", message),)}
+
+
+def compare_text(found: Comparison) -> str:
+    """All metrics, as the text of --full."""
+    return blocks_text(compare_blocks(found))
+
+
+def glance_text(found: Comparison) -> str:
+    """What `compare` prints first."""
+    return blocks_text(compare_blocks(found, full=False))
+
+
+def compare_markdown(found: Comparison, full: bool = True) -> str:
+    """What --markdown prints."""
+    return blocks_markdown(compare_blocks(found, full=full))

@@ -44,6 +44,10 @@ class Column:
     description: str
 
 
+class Amount(str):
+    """A number in words, with its unit: tables have it on the right, as they have numbers."""
+
+
 @dataclass(frozen=True)
 class Notice:
     """One reason to read the rows with care; `run` is set when there are several."""
@@ -106,6 +110,8 @@ class Result:
 
     def is_text(self, column: str, value: Any) -> bool:
         """Whether a table shows it as words, which stand on the left."""
+        if isinstance(value, Amount):
+            return False
         return isinstance(value, str | bytes) or self.label(column, value) is not None
 
     def from_start(self) -> Result:

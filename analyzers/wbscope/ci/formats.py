@@ -25,8 +25,9 @@ from wbscope.compare.pass_rate import pass_rate
 from wbscope.compare.policy import Policy, matches
 from wbscope.measure.files import NAMES
 from wbscope.measure.metric import Metric
+from wbscope.render.blocks import blocks_markdown
 from wbscope.render.changes import better_text, value_text
-from wbscope.render.gate import evidence_text, gate_markdown, summary_text
+from wbscope.render.gate import evidence_text, gate_blocks, summary_text
 from wbscope.render.text import plain, printable
 
 # What it means for the CI job: stop it, look at it, or nothing.
@@ -215,12 +216,12 @@ def annotation_lines(result: GateResult, policy_file: Path | None = None) -> lis
 
 def step_summary(result: GateResult, expected: str | None = None) -> str:
     """The verdict as Markdown; without the table where GitHub would refuse it for its size."""
-    text = gate_markdown(result)
+    text = blocks_markdown(gate_blocks(result))
     if expected is not None:
         text += f"\n{plain(expected)}\n"
     if len(text.encode()) <= _MOST_BYTES:
         return text
-    return f"## wbscope gate: {plain(summary_text(result))}\n\nThe table is too large for here.\n"
+    return f"# wbscope gate: {plain(summary_text(result))}\n\nThe table is too large for here.\n"
 
 
 def _notices(result: GateResult) -> list[str]:

@@ -12,8 +12,9 @@ import typer
 from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.units import counted
-from wbscope.cli.options import ForceOption, JsonOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import ForceOption, JsonOption, Output, QuietOption, bound
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.cli.verbs import verb_group
 
 app = verb_group("baseline", no_args_is_help=True)
@@ -117,7 +118,8 @@ def save(
 
 
 @app.command()
-def show(files: FilesArgument, as_json: JsonOption = False) -> None:
+@bound
+def show(files: FilesArgument, *, out: Output) -> None:
     """Show what is in baselines.
 
     Runs, what they were recorded on, and medians.
@@ -127,11 +129,12 @@ def show(files: FilesArgument, as_json: JsonOption = False) -> None:
       wbscope baseline show baseline.json
       wbscope baseline show baseline.json --json
     """
+    out.check(files, noun="baseline")
     from wbscope.compare.baseline import merged, read_baseline
-    from wbscope.render.history import baseline_json, baseline_page
+    from wbscope.render.history import baseline_document
 
     runs = merged([(file, read_baseline(Path(file))) for file in files])
-    write_stdout(baseline_json(runs) if as_json else baseline_page(runs, page_width()))
+    write_document(baseline_document(runs), out)
 
 
 @app.command()

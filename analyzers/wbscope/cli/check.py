@@ -3,32 +3,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from wbscope.base.outputs import check_output, write_whole
-from wbscope.cli.options import (
-    EngineName,
-    EngineOption,
-    ForceOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    RunArgument,
-)
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
-from wbscope.render.text import PAGE_WIDTH
-from wbscope.render.verdict import check_json, check_text
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import EngineName, EngineOption, Output, RunArgument, bound
+from wbscope.cli.output import progress_bar
+from wbscope.render.verdict import check_document
 from wbscope.run.agreement import agreement_of
 from wbscope.run.run import open_run
 
 
+@bound
 def check(
     run: RunArgument,
+    *,
     engine: EngineOption = EngineName.sqlite,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    out: Output,
 ) -> None:
     """Compare the trace with every independent source beside it.
 
@@ -43,22 +31,10 @@ def check(
       wbscope check trace.dat --json
       wbscope query law RUN          # calls whose rate the law does not give
     """
-    to_stdout = output == "-"
-    if not to_stdout:
-        check_output(output, force, [Path(run)], "check.txt")
+    out.check([run], noun="check")
     with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
+        progress_bar(run, hidden=out.hidden) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,
     ):
-        found = agreement_of(opened)
-    text = (
-        check_json(found)
-        if as_json
-        else check_text(found, page_width() if to_stdout else PAGE_WIDTH)
-    )
-    if to_stdout:
-        write_stdout(text, colours=True)
-        return
-    write_whole(Path(output), text, force=force)
-    if not as_json:
-        note(f"wrote {output}")
+        made = check_document(agreement_of(opened))
+    write_document(made, out)

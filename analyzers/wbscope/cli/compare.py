@@ -6,19 +6,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from wbscope.base.errors import InputError, UsageError
-from wbscope.base.outputs import check_output, write_whole
-from wbscope.cli.formats import Format
-from wbscope.cli.options import ForceOption, JsonOption, MarkdownOption, OutputOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import Output, bound
+from wbscope.cli.output import progress_bar
+from wbscope.render.blocks import HTML
 
 # They take every word up to the next option.
 _GREEDY = ("--against", "--baseline")
@@ -155,8 +155,10 @@ class Style(StrEnum):
     mmtests = "mmtests"
 
 
+@bound
 def compare(
     runs: RunsOption = None,
+    *,
     against: AgainstOption = None,
     baseline: BaselineOption = None,
     side: SideOption = None,
@@ -176,14 +178,7 @@ def compare(
     allow_damaged: Annotated[
         bool, typer.Option("--allow-damaged", help="Also runs that were read in part.")
     ] = False,
-    as_json: JsonOption = False,
-    as_markdown: MarkdownOption = False,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="One HTML page with plots.")
-    ] = None,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    quiet: QuietOption = False,
+    out: Output,
 ) -> None:
     """Compare runs with others: what differs, and how surely.
 
@@ -200,7 +195,9 @@ def compare(
       wbscope compare --side off=runs/0 --side strict=runs/1 --side all=runs/2
       wbscope compare new --against old --style mmtests
     """
-    form = _format(as_json, as_markdown, html, style, output, force)
+    if out.flag and style is not Style.table:
+        both = f"{out.flag} --style {style.value}"
+        raise UsageError("two-formats", both, "exclude each other, wanted one", fix=out.flag)
     given = named_sides(runs or [], against, baseline, side, "compare")
     if len(given) < 2:
         raise UsageError(
@@ -209,10 +206,34 @@ def compare(
             "has nothing to compare with",
             fix=_with_base(given["A"]),
         )
+    compare_runs(
+        given,
+        out,
+        metric=metric,
+        margin=margin,
+        style=style,
+        full=full,
+        describe=describe,
+        faces=not no_faces,
+        allow_damaged=allow_damaged,
+    )
+
+
+def compare_runs(
+    given: Mapping[str, Sequence[str]],
+    out: Output,
+    *,
+    metric: Sequence[str] | None = None,
+    margin: str = "5%",
+    style: Style = Style.table,
+    full: bool = False,
+    describe: bool = False,
+    faces: bool = True,
+    allow_damaged: bool = False,
+) -> None:
+    """What the verb does with the runs of each side, the base first."""
     inputs = [run for names in given.values() for run in names]
-    form.check(inputs)
-    if html is not None and html != "-":
-        check_output(html, force, [Path(run) for run in inputs], "compare.html", "html")
+    out.check(inputs, noun="comparison")
     from wbscope.base.units import parse_quantity
     from wbscope.compare.comparison import compare_sides, only
     from wbscope.compare.load import Loader
@@ -230,49 +251,33 @@ def compare(
     curves: dict[str, Curve] = {}
     loader = Loader(
         wanted=wanted_by([Rule(pattern) for pattern in patterns]),
-        watch=lambda run: progress_bar(run, hidden=quiet or as_json),
+        watch=lambda run: progress_bar(run, hidden=out.hidden),
         allow_damaged=allow_damaged,
         findings=metric is None,
         each=None
-        if html is None
+        if out.form != HTML
         else lambda run, data: curves.update({data.source_id: pauses_of(run)}),
     )
     base, *others = [loader.side(name, texts) for name, texts in given.items()]
     families = [one.family for one in loader.catalog.metrics]
     found = looked_through(only(compare_sides(base, others, margin=share), patterns, families))
-    faces = not no_faces
-    if html is not None:
+
+    def page() -> str:
         from wbscope.render.compare_html import compare_html
 
         pauses = {
             one.name: [curves[run.source_id] for run in one.runs if curves.get(run.source_id)]
             for one in found.sides
         }
-        text = compare_html(found, pauses, faces)
-    elif as_json:
-        from wbscope.render.compare_screen import compare_json
+        return compare_html(found, pauses, faces)
 
-        text = compare_json(found)
-    elif as_markdown:
-        from wbscope.render.compare_screen import compare_markdown, is_short
+    from wbscope.render.compare import compare_document, is_short, mmtests_text
 
-        whole = full or metric is not None or is_short(found)
-        text = compare_markdown(found, faces, full=whole)
-    elif style is Style.mmtests:
-        from wbscope.render.compare import mmtests_text
-
-        text = mmtests_text(found)
-    else:
-        from wbscope.render.compare import compare_text
-        from wbscope.render.compare_screen import glance_text, is_short
-        from wbscope.render.text import PAGE_WIDTH
-
-        width = PAGE_WIDTH if form.file is not None else page_width()
-        if full or describe or metric is not None or is_short(found):
-            text = compare_text(found, width, faces, describe)
-        else:
-            text = glance_text(found, width, faces)
-    _write(text, form.file if html in (None, "-") else Path(str(html)), force)
+    whole = full or describe or metric is not None or is_short(found)
+    made = compare_document(found, faces, whole, describe, page)
+    if style is Style.mmtests:
+        made = replace(made, text=lambda _: mmtests_text(found))
+    write_document(made, out)
 
 
 def _with_base(runs: Sequence[str]) -> str:
@@ -281,38 +286,3 @@ def _with_base(runs: Sequence[str]) -> str:
     if not others:
         return f"wbscope compare {shlex.quote(last)} --against RUN..."
     return shlex.join(["wbscope", "compare", *others, "--against", last])
-
-
-def _format(
-    as_json: bool, as_markdown: bool, html: str | None, style: Style, output: str, force: bool
-) -> Format:
-    """Refuse two formats at once."""
-    chosen = [
-        option
-        for option, is_given in (
-            ("--json", as_json),
-            ("--markdown", as_markdown),
-            ("--html", html is not None),
-            (f"--style {style.value}", style is not Style.table),
-        )
-        if is_given
-    ]
-    if len(chosen) > 1:
-        found = " ".join(chosen)
-        raise UsageError("two-formats", found, "exclude each other, wanted one", fix=chosen[0])
-    if html is not None and output != "-":
-        raise UsageError(
-            "two-outputs",
-            f"--html {html} -o {output}",
-            "are two files, wanted one",
-            fix=f"--html {output}",
-        )
-    return Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
-
-
-def _write(text: str, file: Path | None, force: bool) -> None:
-    if file is None:
-        write_stdout(text, colours=True)
-        return
-    write_whole(file, text, force=force)
-    note(f"wrote {file}")

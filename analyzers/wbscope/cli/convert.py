@@ -9,15 +9,13 @@ from typing import Annotated
 import typer
 
 from wbscope.base.outputs import check_file_name
-from wbscope.base.span import parse_span
 from wbscope.cli.options import (
     ForceOption,
-    FromOption,
     JsonOption,
     NoUnpackLimitOption,
+    Part,
     QuietOption,
-    TimeRangeOption,
-    ToOption,
+    bound,
 )
 from wbscope.cli.output import note, progress_bar, show_warnings, warnings_in_options, write_stdout
 from wbscope.ingest.ingest import Converted
@@ -25,7 +23,9 @@ from wbscope.ingest.ingest import convert as run_convert
 from wbscope.render.json import document, rows_body
 
 
+@bound
 def convert(
+    *,
     sources: Annotated[
         list[str],
         typer.Argument(
@@ -47,9 +47,7 @@ def convert(
             help="Only these events, e.g. sched or 'sched:sched_w*'; repeatable.",
         ),
     ] = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     compat: Annotated[
         bool,
         typer.Option("--compat", help="For Perfetto before v50: larger, the same content."),
@@ -71,7 +69,7 @@ def convert(
       wbscope convert RUN -o block.pftrace --events 'sched:*' --events 'block:*'
       wbscope convert host.dat guest.dat -o both.pftrace
     """
-    span = parse_span(start, end, time_range)
+    span = part.span()
     check_file_name(output)
     with progress_bar(sources[0], hidden=quiet or as_json) as bar:
         done = run_convert(

@@ -3,50 +3,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from wbscope.base.errors import UsageError
-from wbscope.base.outputs import check_output, write_whole
-from wbscope.base.span import Span, parse_span
+from wbscope.base.span import Span
 from wbscope.base.units import parse_number
-from wbscope.cli.options import (
-    EngineName,
-    EngineOption,
-    ForceOption,
-    FromOption,
-    JsonOption,
-    NoPagerOption,
-    OutputOption,
-    QuietOption,
-    RunArgument,
-    TimeRangeOption,
-    ToOption,
-)
-from wbscope.cli.output import note, option, page, page_width, progress_bar
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import EngineName, EngineOption, Output, Part, RunArgument, bound
+from wbscope.cli.output import option, progress_bar
 from wbscope.explain.remedy import sysctl_text, tuned_text
 from wbscope.explain.story import story_of
 from wbscope.explain.verdict import verdict_of
-from wbscope.render.text import PAGE_WIDTH
+from wbscope.render.blocks import CSV, DOCUMENT, HTML, MARKDOWN, PARQUET, TEXT, WITH_TABLE, Document
 from wbscope.render.verdict import (
-    explain_json,
-    explain_markdown,
-    explain_text,
-    proof_text,
-    story_json,
-    story_text,
+    explain_document,
+    proof_document,
+    story_document,
     verdict_text,
 )
 from wbscope.run.run import Run, open_run
 
+# What each can be written as; a file for another program is text.
+_FORMS = {"": WITH_TABLE, "--stall": DOCUMENT, "--check": (TEXT, MARKDOWN, HTML, CSV, PARQUET)}
 # The last column has what --stall takes.
 _STALLS = "wbscope query stalls RUN --sort=-dur --limit 10"
 
 
+@bound
 def explain(
     run: RunArgument,
+    *,
     stall: Annotated[
         str | None, typer.Option("--stall", metavar="ID", help="Tell one wait of `query stalls`.")
     ] = None,
@@ -62,16 +52,9 @@ def explain(
     tuned: Annotated[
         bool, typer.Option("--tuned", help="The advice as a profile of tuned.")
     ] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="For a bug report.")] = False,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     engine: EngineOption = EngineName.sqlite,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    no_pager: NoPagerOption = False,
+    out: Output,
 ) -> None:
     """Say what is wrong, how sure that is, and what to change.
 
@@ -93,50 +76,38 @@ def explain(
         "--short": short,
         "--sysctl-d": sysctl_d,
         "--tuned": tuned,
-        "--markdown": as_markdown,
-        "--json": as_json and stall is None,
     }
-    _check_forms([name for name, given in forms.items() if given])
+    given = [name for name, is_given in forms.items() if is_given]
+    _check_forms(given, out)
+    out.check([run], _FORMS.get(next(iter(given), ""), (TEXT,)), "explanation")
     number = None if stall is None else parse_number("stall", stall, _STALLS)
-    span = parse_span(start, end, time_range)
-    to_stdout = output == "-"
-    if not to_stdout:
-        check_output(output, force, [Path(run)], "explain.txt")
+    span = part.span()
     with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
+        progress_bar(run, hidden=out.hidden) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,
     ):
-        width = page_width() if to_stdout else PAGE_WIDTH
         if number is not None:
-            told = story_of(opened, number)
-            text = story_json(told) if as_json else story_text(told, width)
+            made = story_document(story_of(opened, number))
         elif check:
-            text = proof_text(opened, span, width)
+            made = proof_document(opened, span)
         else:
-            text = _text(opened, span, width, [name for name, given in forms.items() if given])
-    if to_stdout:
-        page(text, pager=not no_pager and not as_json)
-        return
-    write_whole(Path(output), text, force=force)
-    if not as_json:
-        note(f"wrote {output}")
+            made = _document(opened, span, given)
+    write_document(made, out)
 
 
-def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:
+def _document(run: Run, span: Span, given: list[str]) -> Document:
     verdict = verdict_of(run, span).spoken(option)
-    if "--json" in forms:
-        return explain_json(verdict)
-    if "--markdown" in forms:
-        return explain_markdown(verdict)
-    if "--sysctl-d" in forms:
-        return sysctl_text(verdict)
-    if "--tuned" in forms:
-        return tuned_text(verdict)
-    return verdict_text(verdict, width) if "--short" in forms else explain_text(verdict, width)
+    texts: dict[str, Callable[[int], str]] = {
+        "--short": lambda width: verdict_text(verdict, width),
+        "--sysctl-d": lambda _: sysctl_text(verdict),
+        "--tuned": lambda _: tuned_text(verdict),
+    }
+    text = next((texts[name] for name in given), None)
+    return replace(explain_document(verdict), text=text)
 
 
-def _check_forms(given: list[str]) -> None:
-    if len(given) > 1:
-        raise UsageError(
-            "two-formats", " ".join(given), "exclude each other, wanted one", fix=given[0]
-        )
+def _check_forms(given: list[str], out: Output) -> None:
+    """One at a time; what is a file for another program is text."""
+    if len(given) > 1 or (given and given[0] not in _FORMS and out.flag):
+        found = " ".join([*given, *([out.flag] if out.flag else [])])
+        raise UsageError("two-formats", found, "exclude each other, wanted one", fix=given[0])

@@ -14,31 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import EvidenceError, UsageError, WbscopeError
-from wbscope.base.outputs import write_whole
 from wbscope.base.result import Notice
 from wbscope.base.units import counted, parse_duration
 from wbscope.cli.compare import FacesOption
 from wbscope.cli.exitcodes import Codes
-from wbscope.cli.formats import Format, parse_choice, parse_width, write_result
-from wbscope.cli.gate import tell_verdict, verdict_text
-from wbscope.cli.options import (
-    ColumnsOption,
-    CsvOption,
-    CsvRawOption,
-    ForceOption,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NoPagerOption,
-    OutputOption,
-    ParquetOption,
-    QuietOption,
-    SortOption,
-    WidthOption,
-)
-from wbscope.cli.output import note, page, show_warnings, write_stdout
+from wbscope.cli.formats import write_document, write_result
+from wbscope.cli.gate import tell_verdict
+from wbscope.cli.options import JsonOption, Output, QuietOption, Rows, bound
+from wbscope.cli.output import note, show_warnings, write_stdout
 from wbscope.cli.sql import SqlCommand, statements_of_stdin
 from wbscope.cli.verbs import verb_group
+from wbscope.render.blocks import DOCUMENT
 
 if TYPE_CHECKING:
     from wbscope.fleet.duck import Cluster
@@ -225,8 +211,10 @@ def harvest(
 
 
 @app.command(cls=SqlCommand)
+@bound
 def sql(
     dataset: DatasetArgument,
+    *,
     statement: Annotated[
         str | None,
         typer.Argument(
@@ -238,18 +226,8 @@ def sql(
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
-    columns: ColumnsOption = None,
-    sort: SortOption = None,
-    limit: LimitOption = None,
-    width: WidthOption = None,
-    as_json: JsonOption = False,
-    as_csv: CsvOption = False,
-    csv_raw: CsvRawOption = False,
-    as_markdown: MarkdownOption = False,
-    parquet: ParquetOption = None,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    no_pager: NoPagerOption = False,
+    rows: Rows,
+    out: Output,
 ) -> None:
     """Run a SELECT over all runs of a dataset, in DuckDB or Spark.
 
@@ -266,20 +244,9 @@ def sql(
       wbscope fleet sql dataset --master spark://HOST:7077 "SELECT count(*) FROM runs"
     """
     cluster = _cluster(master, conf)
-    choice = parse_choice(columns, sort, limit)
-    form = Format(
-        as_json,
-        as_csv or csv_raw,
-        as_markdown,
-        parquet,
-        output,
-        force,
-        choice,
-        parse_width(width),
-        not no_pager,
-        csv_raw,
-    )
-    form.check([dataset])
+    choice = rows.choice()
+    out.check([dataset])
+    rows.page_width(out)
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     from wbscope.fleet.duck import fleet_contents, fleet_engine
     from wbscope.library.session import result_of
@@ -287,25 +254,25 @@ def sql(
     example = 'wbscope fleet sql DATASET "SELECT run, host FROM runs"'
     text = statements_of_stdin("wbscope fleet sql", example) if statement == "-" else statement
     if text is None:
-        rows, losses = fleet_contents(dataset, cluster)
-        result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), losses)
+        found, losses = fleet_contents(dataset, cluster)
+        names = ("table", "runs_count", "rows_count", "bytes")
+        result = result_of("tables", (names, found), losses)
     else:
         with fleet_engine(dataset, cluster, limit_ns) as engine:
             result = result_of("sql", engine.select(text), engine.losses)
     asked = shlex.join(["wbscope", "fleet", "sql", dataset, *([] if text is None else [text])])
     choice.check("the answer", result.columns, asked)
-    write_result("fleet-sql", {"sql": text, "dataset": dataset}, result, form)
+    write_result("fleet-sql", {"sql": text, "dataset": dataset}, result, out, rows)
 
 
 @app.command()
+@bound
 def report(
     dataset: DatasetArgument,
+    *,
     master: MasterOption = None,
     conf: ConfOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    no_pager: NoPagerOption = False,
+    out: Output,
 ) -> None:
     """Say what is wrong in a dataset, where and since when.
 
@@ -322,38 +289,23 @@ def report(
       wbscope fleet report dataset --master 'local[*]'
     """
     cluster = _cluster(master, conf)
-    file = None if output == "-" else Path(output)
-    ending = "" if file is None else file.suffix.lower()
-    form = Format(as_json=as_json or ending == ".json", output=output, force=force)
-    form.check([dataset])
+    out.check([dataset], DOCUMENT, "report")
     from wbscope.fleet.duck import fleet_engine
     from wbscope.fleet.questions import report_of
 
     with fleet_engine(dataset, cluster) as engine:
         found = report_of(engine, dataset, None if cluster is None else cluster.master)
-    told = found.dataset, found.sections, found.titles, found.warnings
-    if form.as_json:
-        from wbscope.render.fleet import fleet_json
+    from wbscope.render.fleet import fleet_document
 
-        text = fleet_json(*told)
-    elif ending in (".html", ".htm"):
-        from wbscope.render.fleet import fleet_html
-
-        text = fleet_html(*told)
-    else:
-        from wbscope.render.fleet import fleet_text
-
-        text = fleet_text(*told, form.page_width)
-    if file is None:
-        page(text, warnings=(), pager=not (no_pager or form.as_json))
-        return
-    write_whole(file, text, force=force)
-    note(f"wrote {file}: {counted(int(found.head['runs_count']), 'run')}")
+    made = fleet_document(found.dataset, found.sections, found.titles, found.warnings)
+    write_document(made, out, told=f": {counted(int(found.head['runs_count']), 'run')}")
 
 
 @app.command()
+@bound
 def gate(
     dataset: DatasetArgument,
+    *,
     policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="A policy in TOML.")],
     cohort: Annotated[str, typer.Option("--cohort", metavar="SQL", help="Which runs are judged.")],
     against: Annotated[
@@ -365,10 +317,7 @@ def gate(
     master: MasterOption = None,
     conf: ConfOption = None,
     no_faces: FacesOption = False,
-    as_json: JsonOption = False,
-    as_markdown: MarkdownOption = False,
-    output: OutputOption = "-",
-    force: ForceOption = False,
+    out: Output,
 ) -> None:
     """Judge one cohort against another by a policy.
 
@@ -390,14 +339,14 @@ def gate(
         --cohort "date >= '2026-11-01'" --against "date < '2026-11-01'"
     """
     cluster = _cluster(master, conf)
-    form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
-    form.check([dataset])
+    out.check([dataset], noun="gate")
     from wbscope.compare.gate import judge
     from wbscope.compare.metrics import load_catalog
     from wbscope.compare.policy import read_policy
     from wbscope.fleet.duck import fleet_engine
     from wbscope.fleet.questions import both_sides
     from wbscope.library.library import load_library
+    from wbscope.render.gate import gate_document
 
     chosen = read_policy(policy)
     with fleet_engine(dataset, cluster) as engine:
@@ -405,7 +354,7 @@ def gate(
     families = [metric.family for metric in load_catalog(load_library()).metrics]
     result = judge(side, base, chosen, families)
     result = replace(result, warnings=(*told, *result.warnings))
-    tell_verdict(result, verdict_text(result, None, form, not no_faces), form, Codes.ci)
+    tell_verdict(result, gate_document(result, None, not no_faces), out, Codes.ci)
 
 
 def _cluster(master: str | None, conf: list[str] | None) -> Cluster | None:

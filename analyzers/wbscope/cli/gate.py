@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,24 +19,24 @@ from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.system import absolute
 from wbscope.cli.compare import AgainstOption, BaselineOption, FacesOption, RunsOption, named_sides
 from wbscope.cli.exitcodes import Codes, gate_code
-from wbscope.cli.formats import Format
-from wbscope.cli.options import ForceOption, JsonOption, MarkdownOption, OutputOption, QuietOption
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import Output, bound
 from wbscope.cli.output import (
     drop_output,
     note,
     option,
-    page_width,
     progress_bar,
     write_stderr,
-    write_stdout,
 )
 from wbscope.library.library import load_library
 
 if TYPE_CHECKING:
     from wbscope.compare.gate import GateResult
+    from wbscope.compare.load import Loader
     from wbscope.compare.pass_rate import Look, SelfCheck
     from wbscope.compare.policy import Policy
     from wbscope.lab.judging import Progress
+    from wbscope.render.blocks import Document
 
 
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -253,33 +253,12 @@ def _look_line(look: Look) -> str:
     return f"look after {look.runs} + {look.runs} runs: {look.status} (level {look.level:.2g})"
 
 
-def verdict_text(result: GateResult, checked: SelfCheck | None, form: Format, faces: bool) -> str:
-    """As text, JSON or Markdown; `checked` is that of --self-check."""
-    if form.as_json:
-        from wbscope.render.compare_screen import gate_json
-
-        return gate_json(result, checked)
-    if form.as_markdown:
-        from wbscope.render.gate import gate_markdown
-
-        return gate_markdown(result, faces)
-    from wbscope.render.gate import gate_text
-    from wbscope.render.text import PAGE_WIDTH
-
-    return gate_text(result, PAGE_WIDTH if form.file is not None else page_width(), faces)
-
-
-def tell_verdict(result: GateResult, text: str, form: Format, codes: Codes) -> None:
+def tell_verdict(result: GateResult, made: Document, out: Output, codes: Codes) -> None:
     """Raises: typer.Exit with the exit code, unless it passed."""
-    if form.file is not None:
-        write_whole(form.file, text, force=form.force)
-        if not form.as_json:
-            note(f"wrote {form.file}: {result.status}")
-    else:
-        try:
-            write_stdout(text, colours=True)
-        except BrokenPipeError:
-            drop_output(sys.stdout)  # the exit code is the answer
+    try:
+        write_document(made, out, told=f": {result.status}", pager=False)
+    except BrokenPipeError:
+        drop_output(sys.stdout)  # the exit code is the answer
     if (code := gate_code(result, codes)) != 0:
         raise typer.Exit(code)
 
@@ -295,8 +274,10 @@ class Mapped(StrEnum):
     failed = "fail"
 
 
+@bound
 def gate(
     runs: RunsOption = None,
+    *,
     policy: Annotated[
         str | None, typer.Option("--policy", metavar="FILE", help="A policy in TOML.")
     ] = None,
@@ -323,11 +304,7 @@ def gate(
     sarif: SarifOption = None,
     github: GithubOption = False,
     no_faces: FacesOption = False,
-    as_json: JsonOption = False,
-    as_markdown: MarkdownOption = False,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    quiet: QuietOption = False,
+    out: Output,
 ) -> None:
     """Judge runs by a policy: PASS, FAIL, WORSE or INCONCLUSIVE.
 
@@ -347,13 +324,13 @@ def gate(
       git bisect run sh -c './run.sh || exit 125;
         wbscope gate ... --exit-codes bisect'
     """
-    form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
     file = None if policy is None else Path(policy)
     asked = list(runs or []) if record is None else [str(record)]
     inputs = [*asked, *(against or []), *(baseline or [])]
-    form.check(inputs)
+    out.check(inputs, noun="gate")
     reports = CiReports(file, junit, sarif, github, asked)
-    reports.check(force, [Path(name) for name in inputs], form.file)
+    reports.check(out.force, [Path(name) for name in inputs], out.file)
+    checked = None
     try:
         if record is not None:
             check_words(runs or [], against or [], baseline or [], self_check, file)
@@ -367,60 +344,86 @@ def gate(
                 "judges runs against themselves, so there is nothing to be --against",
                 fix="wbscope gate --policy gate.toml RUN... --self-check",
             )
-        from wbscope.compare.gate import judge
-        from wbscope.compare.load import Loader
-        from wbscope.compare.policy import Policy, budget_rule, read_policy
-
-        rules = tuple(budget_rule(text) for text in budget or ())
-        if policy is None and not rules:
-            words = ["wbscope", "gate", *given["A"]]
-            words += ["--against", *given["B"]] if "B" in given else []
-            raise UsageError(
-                "no-policy",
-                "gate",
-                "has nothing to judge by",
-                fix=f"{shlex.join(words)} --budget {shlex.quote(_BUDGET)}",
-            )
-        chosen = Policy(rules) if policy is None else read_policy(Path(policy))
-        if policy is not None:
-            chosen = replace(chosen, rules=(*chosen.rules, *rules))
-        if inconclusive is not None:
-            chosen = replace(chosen, inconclusive=inconclusive.value)
-        # The gate refuses damaged runs itself, with all else that is wrong.
-        loader = Loader(
-            wanted=chosen.wants,
-            watch=lambda run: progress_bar(run, hidden=quiet or as_json),
-            allow_damaged=True,
-            checks=chosen.checks,
-        )
-        chosen.check_units(loader.catalog.units())
-        families = [metric.family for metric in loader.catalog.metrics]
-        checked = None
+        chosen = _policy(file, budget or [], inconclusive, given)
         if record is not None:
-            say = (lambda _: None) if quiet or as_json else note
+            say = (lambda _: None) if out.hidden else note
             base_cell = against[0] if against else None
             result = recorded(record, chosen, base_cell, max_runs, runs_in, resume, say)
         elif self_check:
-            from wbscope.compare.pass_rate import self_check as check_runs
-
-            checked = check_runs(loader.side("A", given["A"]), chosen, families)
-            if not as_json:
+            checked = _self_checked(given["A"], chosen, out)
+            if not out.as_json:
                 note(checked.told())
             result = checked.decisive
         else:
-            side = loader.side("A", given["A"])
-            base = loader.side("B", given["B"]) if "B" in given else None
-            try:
-                result = judge(side, base, chosen, families)
-            except UsageError as error:
-                if error.slug == "no-base":
-                    words = ["wbscope", "gate", "--policy", policy or "", *given["A"]]
-                    error.fix = f"{shlex.join(words)} --against RUN..."
-                raise
+            result = _judged(given, chosen, policy or "", out)
     except WbscopeError as error:
-        reports.drop_earlier(error, force)
+        reports.drop_earlier(error, out.force)
         raise
-    text = verdict_text(result, checked, form, not no_faces)
+    from wbscope.render.gate import gate_document
+
     # Files first: whoever reads stdout may be gone, as `head -1` is.
-    reports.write(result, force)
-    tell_verdict(result, text, form, exit_codes)
+    reports.write(result, out.force)
+    tell_verdict(result, gate_document(result, checked, not no_faces), out, exit_codes)
+
+
+def _policy(
+    file: Path | None,
+    budget: Sequence[str],
+    inconclusive: Mapped | None,
+    given: Mapping[str, Sequence[str]],
+) -> Policy:
+    """That of the file, with budgets and what an inconclusive gate counts as."""
+    from wbscope.compare.policy import Policy, budget_rule, read_policy
+
+    rules = tuple(budget_rule(text) for text in budget)
+    if file is None and not rules:
+        words = ["wbscope", "gate", *given["A"]]
+        words += ["--against", *given["B"]] if "B" in given else []
+        raise UsageError(
+            "no-policy",
+            "gate",
+            "has nothing to judge by",
+            fix=f"{shlex.join(words)} --budget {shlex.quote(_BUDGET)}",
+        )
+    chosen = Policy(()) if file is None else read_policy(file)
+    chosen = replace(chosen, rules=(*chosen.rules, *rules))
+    return chosen if inconclusive is None else replace(chosen, inconclusive=inconclusive.value)
+
+
+def _loaded(chosen: Policy, out: Output) -> tuple[Loader, list[str]]:
+    """What loads runs for a policy, and the families of metrics."""
+    from wbscope.compare.load import Loader
+
+    # The gate refuses damaged runs itself, with all else that is wrong.
+    loader = Loader(
+        wanted=chosen.wants,
+        watch=lambda run: progress_bar(run, hidden=out.hidden),
+        allow_damaged=True,
+        checks=chosen.checks,
+    )
+    chosen.check_units(loader.catalog.units())
+    return loader, [metric.family for metric in loader.catalog.metrics]
+
+
+def _self_checked(runs: Sequence[str], chosen: Policy, out: Output) -> SelfCheck:
+    from wbscope.compare.pass_rate import self_check
+
+    loader, families = _loaded(chosen, out)
+    return self_check(loader.side("A", runs), chosen, families)
+
+
+def _judged(
+    given: Mapping[str, Sequence[str]], chosen: Policy, policy: str, out: Output
+) -> GateResult:
+    from wbscope.compare.gate import judge
+
+    loader, families = _loaded(chosen, out)
+    side = loader.side("A", given["A"])
+    base = loader.side("B", given["B"]) if "B" in given else None
+    try:
+        return judge(side, base, chosen, families)
+    except UsageError as error:
+        if error.slug == "no-base":
+            words = ["wbscope", "gate", "--policy", policy, *given["A"]]
+            error.fix = f"{shlex.join(words)} --against RUN..."
+        raise

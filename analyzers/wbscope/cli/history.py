@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import EvidenceError, UsageError
-from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.system import as_utf8
 from wbscope.base.units import counted
-from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import JsonOption, Output, QuietOption, bound
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.cli.verbs import verb_group
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ app = verb_group("history", no_args_is_help=True)
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE.db", help="The history.", show_default=False)
 ]
-_STDOUT = "-"
-_HTML, _JSON, _CSV, _TEXT = ".html", ".json", ".csv", ".txt"
 
 
 @app.callback()
@@ -114,8 +112,10 @@ def add(
 
 
 @app.command()
+@bound
 def show(
     file: FileArgument,
+    *,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Only this one; 'throttle*' is several."),
@@ -127,10 +127,7 @@ def show(
         str | None, typer.Option(metavar="NAME", help="Else that of the newest run.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="All changes, not the first ten.")] = False,
-    as_json: JsonOption = False,
-    as_csv: CsvOption = False,
-    output: OutputOption = _STDOUT,
-    force: ForceOption = False,
+    out: Output,
 ) -> None:
     """Show what changed, at which commit and how surely.
 
@@ -145,46 +142,14 @@ def show(
       wbscope history show history.db -o trend.html
       wbscope history show history.db --json
     """
-    form = _format(output, as_json, as_csv)
-    if output != _STDOUT:
-        check_output(output, force, [Path(file)], f"trend{form}")
+    out.check([file], noun="trend")
     from wbscope.compare.history import parse_date, read_history
     from wbscope.compare.trend import trends
+    from wbscope.render.history import history_document
 
     start = None if since is None else parse_date("--since", since)
     found = trends(read_history(Path(file)), metric or ["*"], start, branch)
-    if form == _HTML:
-        from wbscope.render.history import history_html
-
-        text = history_html(found, file)
-    else:
-        from wbscope.render.history import history_csv, history_json, history_text
-        from wbscope.render.text import PAGE_WIDTH
-
-        if form == _JSON:
-            text = history_json(found, file)
-        elif form == _CSV:
-            text = history_csv(found)
-        else:
-            width = page_width() if output == _STDOUT else PAGE_WIDTH
-            text = history_text(found, file, width, full)
-    if output == _STDOUT:
-        write_stdout(text)
-        return
-    write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
-
-
-def _format(output: str, as_json: bool, as_csv: bool) -> str:
-    """By option, else by the end of the file's name."""
-    asked = [form for form, is_asked in ((_JSON, as_json), (_CSV, as_csv)) if is_asked]
-    ending = Path(output).suffix.lower()
-    named = ending if ending in (_HTML, _JSON, _CSV) and output != _STDOUT else _TEXT
-    if len(asked) > 1 or (asked and named not in (_TEXT, asked[0])):
-        found = " ".join([f"--{form[1:]}" for form in asked] + ([] if len(asked) > 1 else [output]))
-        raise UsageError("two-formats", found, "exclude each other, wanted one",
-                         fix=f"--{asked[0][1:]}")  # fmt: skip
-    return asked[0] if asked else named
+    write_document(history_document(found, file, full), out)
 
 
 def _place(

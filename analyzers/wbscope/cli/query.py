@@ -12,28 +12,16 @@ import typer
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import parse_number
-from wbscope.cli.formats import Explained, Format, parse_choice, parse_width, write_result
+from wbscope.cli.formats import Explained, write_result
 from wbscope.cli.options import (
     ClockOption,
-    ColumnsOption,
-    CsvOption,
-    CsvRawOption,
     EngineName,
     EngineOption,
-    ForceOption,
-    FromOption,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NoPagerOption,
-    OutputOption,
-    ParquetOption,
-    QuietOption,
+    Output,
+    Part,
+    Rows,
     RunsArgument,
-    SortOption,
-    TimeRangeOption,
-    ToOption,
-    WidthOption,
+    bound,
 )
 from wbscope.cli.output import progress_bar
 from wbscope.library.library import Library, load_library
@@ -58,12 +46,14 @@ class _Answer:
         return replace(self, results=[result.from_start() for result in self.results])
 
 
+@bound
 def query(
     name: Annotated[
         str,
         typer.Argument(metavar="NAME", help="A name from `wbscope queries`.", show_default=False),
     ],
     runs: RunsArgument,
+    *,
     window: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Length of a window.")
     ] = None,
@@ -79,27 +69,14 @@ def query(
         str | None,
         typer.Option(metavar="INO|PATH", help="Only the wbs of this cgroup: inode or path."),
     ] = None,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
     clock: ClockOption = False,
-    columns: ColumnsOption = None,
-    sort: SortOption = None,
-    limit: LimitOption = None,
-    width: WidthOption = None,
+    rows: Rows,
     engine: EngineOption = EngineName.sqlite,
-    as_json: JsonOption = False,
-    as_csv: CsvOption = False,
-    csv_raw: CsvRawOption = False,
-    as_markdown: MarkdownOption = False,
-    parquet: ParquetOption = None,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    no_pager: NoPagerOption = False,
-    quiet: QuietOption = False,
+    out: Output,
 ) -> None:
     """Answer a canned query, of one run or of several.
 
@@ -120,20 +97,9 @@ def query(
       wbscope query throughput RUN --parquet throughput.parquet
       wbscope query fairness trace.pftrace --engine perfetto
     """
-    choice = parse_choice(columns, sort, limit)
-    form = Format(
-        as_json,
-        as_csv or csv_raw,
-        as_markdown,
-        parquet,
-        output,
-        force,
-        choice,
-        parse_width(width),
-        not no_pager,
-        csv_raw,
-    )
-    form.check(runs)
+    choice = rows.choice()
+    out.check(runs)
+    rows.page_width(out)
     library = load_library()
     # What can be refused at once must not wait for an ingest.
     file = library.query(name)
@@ -142,16 +108,16 @@ def query(
     if file.columns:
         choice.check(name, known, f"wbscope query {name} RUN")
     if explain:
-        _check_explain(library, file, form)
+        _check_explain(library, file, out)
     filters = parse_filters(
         window,
         bdi,
         None if tid is None else parse_number("tid", tid, "--task NAME"),
         task,
         cgroup,
-        start,
-        end,
-        time_range,
+        part.start,
+        part.end,
+        part.time_range,
     )
     check_filters(file, filters.names())
     names = short_names(runs)
@@ -160,10 +126,8 @@ def query(
     answers = []
     for source, shown in zip(sources, names, strict=True):
         try:
-            answer = _ask(
-                library, source, engine.value, shown, asked, filters, hidden=quiet or as_json
-            )
-            answers.append(answer if clock or form.is_raw else answer.from_start())
+            answer = _ask(library, source, engine.value, shown, asked, filters, out.hidden)
+            answers.append(answer if clock or out.is_raw else answer.from_start())
         except UsageError as error:  # such as --from after its end: other runs may be longer
             error.at = f"run {shown}" if several else error.at
             raise
@@ -173,7 +137,7 @@ def query(
     results = [_put_together(answers, index, several) for index in range(len(asked))]
     explained = Explained(library.query(file.explain).title, results[1]) if explain else None
     head: dict[str, Any] = {"query": name, **({"runs": names} if several else {"run": runs[0]})}
-    write_result("query", head, results[0], form, explained)
+    write_result("query", head, results[0], out, rows, explained)
     if lacking:
         raise _partly(name, answers)
 
@@ -224,7 +188,7 @@ def _put_together(answers: Sequence[_Answer], index: int, several: bool) -> Resu
     return replace(whole, warnings=whole.warnings + missing)
 
 
-def _check_explain(library: Library, file: SqlFile, form: Format) -> None:
+def _check_explain(library: Library, file: SqlFile, out: Output) -> None:
     """Only some queries have evidence to show, and some formats hold one table."""
     if not file.explain:
         having = ", ".join(query.name for query in library.queries() if query.explain)
@@ -235,8 +199,8 @@ def _check_explain(library: Library, file: SqlFile, form: Format) -> None:
             have=f"queries that do: {having or 'none'}",
             fix=f"wbscope query {file.name} RUN",
         )
-    if form.one_table is not None:
-        option, noun = form.one_table
+    if out.one_table is not None:
+        option, noun = out.one_table
         raise UsageError(
             "two-tables",
             f"{option} --explain",

@@ -28,8 +28,9 @@ from wbscope.cli.output import option as option_text
 from wbscope.explain.verdict import build_report
 from wbscope.library.library import load_library
 from wbscope.record.what import WHAT
+from wbscope.render.blocks import TEXT, written
 from wbscope.render.json import document, rows_body
-from wbscope.render.report import report_text
+from wbscope.render.report import report_document
 from wbscope.run.run import open_run
 
 if TYPE_CHECKING:
@@ -323,5 +324,5 @@ def _print_report(run: Path, quiet: bool) -> None:
     with progress_bar(str(run), hidden=quiet) as bar, open_run(str(run), observer=bar) as opened:
         built = build_report(opened)
     again = f"wbscope report {shlex.quote(str(run))}"
-    text = report_text(built, page_width(), say=lambda argument: f"{again} {option_text(argument)}")
-    write_stdout(text)
+    made = report_document([built], say=lambda argument: f"{again} {option_text(argument)}")
+    write_stdout(written(made, TEXT, page_width()))

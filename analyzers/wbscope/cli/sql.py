@@ -16,31 +16,16 @@ import typer
 from typer.core import TyperCommand
 
 from wbscope.base.errors import InputError, UsageError, WbscopeError
-from wbscope.base.outputs import write_whole
 from wbscope.base.result import Result
 from wbscope.base.system import read_bounded, read_small
 from wbscope.base.units import counted, parse_duration
 from wbscope.base.watch import hold, time_limit
-from wbscope.cli.formats import Choice, Format, parse_choice, parse_width, write_result
-from wbscope.cli.options import (
-    ColumnsOption,
-    CsvOption,
-    CsvRawOption,
-    ForceOption,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NoPagerOption,
-    OutputOption,
-    ParquetOption,
-    QuietOption,
-    RunArgument,
-    SortOption,
-    WidthOption,
-)
+from wbscope.cli.formats import write_document, write_result
+from wbscope.cli.options import Choice, Output, Rows, RunArgument, bound
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
 from wbscope.library.guard import check_one_select
 from wbscope.library.statements import Statement, split_statements
+from wbscope.render.blocks import MARKDOWN, TEXT, Block, Commands, Document, Heading, Table, doubts
 from wbscope.render.json import document, result_body, rows_body
 from wbscope.render.text import markdown_text, table_text
 from wbscope.run.run import Run, open_run
@@ -67,11 +52,12 @@ def run_script(
     source: str,
     statements: Sequence[Statement],
     limit_ns: int | None,
-    form: Format,
+    out: Output,
+    rows: Rows,
 ) -> None:
     """Answer all of them; on stdout, tables appear as they are ready."""
-    if form.one_table is not None:
-        option, noun = form.one_table
+    if out.one_table is not None:
+        option, noun = out.one_table
         raise UsageError(
             "two-tables",
             f"{option}, {source}",
@@ -83,41 +69,54 @@ def run_script(
         with _named(source, number, statement):
             if not statement.is_command:
                 check_one_select(statement.text)
-    as_they_come = form.file is None and not form.as_json
-    if as_they_come and not form.as_markdown:
+    choice, width = rows.choice(), rows.page_width(out)
+    as_they_come = out.file is None and out.form in (TEXT, MARKDOWN)
+    if as_they_come and out.form == TEXT:
         show_warnings(run.warnings())
     results = []
     for number, statement in enumerate(statements, 1):
         if statement.is_command:
             with _named(source, number, statement), time_limit(limit_ns):
-                write_stdout(_command(run, statement, form))
+                write_stdout(_command(run, statement, out, rows))
             continue
         with _named(source, number, statement), time_limit(limit_ns):
-            answer = answer_of(run, statement.text, limit_ns, form.choice, _COMMAND)
-            result = _chosen(answer, form)
+            answer = answer_of(run, statement.text, limit_ns, choice, _COMMAND)
+            result = _chosen(answer, choice)
             if as_they_come:
-                text = _text(result, form, number)
+                text = _text(result, out, width, number)
                 write_stdout(("\n" if number > 1 else "") + text)
         results.append(result)
     if as_they_come:
         return
-    if form.as_json:
-        text = _document(run, source, statements, results)
-    else:
-        parts = (_text(r, form, number) for number, r in enumerate(results, 1))
-        text = "\n".join(parts)
-        show_warnings(run.warnings())
-    if form.file is None:
-        write_stdout(text)
-        return
-    write_whole(form.file, text, force=form.force)
-    if not form.as_json:
-        note(f"wrote {form.file}: {counted(len(results), 'table')}")
+
+    def blocks() -> Iterator[Block]:
+        yield Heading(f"{run.name}: {source}", 1)
+        yield from doubts(run.warnings())
+        for statement, result in zip(statements, results, strict=True):
+            yield Commands(tuple(statement.text.strip().splitlines()))
+            yield Table(result)
+
+    def text_of(_width: int) -> str:
+        return "\n".join(_text(r, out, width, number) for number, r in enumerate(results, 1))
+
+    made = Document(
+        blocks,
+        lambda: _document(run, source, statements, results),
+        text=text_of,
+        warnings=run.warnings(),
+    )
+    told = f": {counted(len(results), 'table')}"
+    write_document(made, out, told=told, is_bare=True)
 
 
-def _command(run: Run, statement: Statement, form: Format) -> str:
+def _is_plain(out: Output, rows: Rows) -> bool:
+    """Whether no option asks for a format, a choice or a file."""
+    return rows == Rows() and replace(out, no_pager=False, quiet=False) == Output()
+
+
+def _command(run: Run, statement: Statement, out: Output, rows: Rows) -> str:
     """What a line such as .schema wb_throttle shows; it is text and nothing else."""
-    if replace(form, pager=True) != Format():
+    if not _is_plain(out, rows):
         raise UsageError(
             "text-only",
             statement.text.split()[0],
@@ -130,16 +129,16 @@ def _command(run: Run, statement: Statement, form: Format) -> str:
     return answer(statement.text, Objects(run), page_width())
 
 
-def _chosen(result: Result, form: Format) -> Result:
-    shown = form.choice.of(result)
+def _chosen(result: Result, choice: Choice) -> Result:
+    shown = choice.of(result)
     if cut := len(result) - len(shown):
         note(f"{len(shown)} of {len(result)} rows: --limit left out {cut}")
     return shown
 
 
-def _text(result: Result, form: Format, number: int) -> str:
-    if not form.as_markdown:
-        return table_text(result, form.page_width)
+def _text(result: Result, out: Output, width: int | None, number: int) -> str:
+    if out.form == TEXT:
+        return table_text(result, out.table_width(width))
     # The warnings are the same each time: once is enough.
     return markdown_text(result if number == 1 else replace(result, warnings=()))
 
@@ -209,8 +208,10 @@ class SqlCommand(TyperCommand):
         return super().parse_args(ctx, guarded + args[end:])
 
 
+@bound
 def sql(
     run: RunArgument,
+    *,
     statement: Annotated[
         str | None,
         typer.Argument(
@@ -224,19 +225,8 @@ def sql(
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop a statement after this time.")
     ] = None,
-    columns: ColumnsOption = None,
-    sort: SortOption = None,
-    limit: LimitOption = None,
-    width: WidthOption = None,
-    as_json: JsonOption = False,
-    as_csv: CsvOption = False,
-    csv_raw: CsvRawOption = False,
-    as_markdown: MarkdownOption = False,
-    parquet: ParquetOption = None,
-    output: OutputOption = "-",
-    force: ForceOption = False,
-    no_pager: NoPagerOption = False,
-    quiet: QuietOption = False,
+    rows: Rows,
+    out: Output,
 ) -> None:
     """Run SELECTs on the tables of a run and all views.
 
@@ -255,44 +245,33 @@ def sql(
       wbscope sql RUN --csv --timeout 30s < question.sql
       wbscope sql RUN -f questions.sql --markdown
     """
-    choice = parse_choice(columns, sort, limit)
+    choice = rows.choice()
+    out.check([run] if file in (None, _STDIN) else [run, str(file)])
+    rows.page_width(out)
     # What is read in a pager takes its time.
-    pager = not no_pager and timeout is None
-    form = Format(
-        as_json,
-        as_csv or csv_raw,
-        as_markdown,
-        parquet,
-        output,
-        force,
-        choice,
-        parse_width(width),
-        pager,
-        csv_raw,
-    )
-    form.check([run] if file in (None, _STDIN) else [run, str(file)])
+    out = replace(out, no_pager=out.no_pager or timeout is not None)
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
-        _interactive(run, limit_ns, form, quiet, pager=not no_pager)
+        _interactive(run, limit_ns, out, rows)
         return
     source, statements = _statements(statement, file)
     if len(statements) == 1 and not statements[0].is_command:
         check_one_select(statements[0].text)
     else:
-        with progress_bar(run, hidden=quiet or as_json) as bar, time_limit(limit_ns):
+        with progress_bar(run, hidden=out.hidden) as bar, time_limit(limit_ns):
             opened = open_run(run, observer=bar)
         with opened:
-            run_script(opened, source, statements, limit_ns, form)
+            run_script(opened, source, statements, limit_ns, out, rows)
         return
     text = statements[0].text
     with time_limit(limit_ns):  # of all of it, printing too
         with (
-            progress_bar(run, hidden=quiet or as_json) as bar,
+            progress_bar(run, hidden=out.hidden) as bar,
             open_run(run, observer=bar) as opened,
         ):
             command = shlex.join(["wbscope", "sql", run, text])
             result = answer_of(opened, text, limit_ns, choice, command)
-        write_result("sql", {"sql": text, "run": run}, result, form)
+        write_result("sql", {"sql": text, "run": run}, result, out, rows)
 
 
 def _statements(statement: str | None, file: str | None) -> tuple[str, list[Statement]]:
@@ -314,8 +293,8 @@ def _statements(statement: str | None, file: str | None) -> tuple[str, list[Stat
     return source, split_statements(text) or [Statement(text, 1)]
 
 
-def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool, *, pager: bool) -> None:
-    if replace(form, pager=True) != Format():
+def _interactive(run: str, limit_ns: int | None, out: Output, rows: Rows) -> None:
+    if not _is_plain(out, rows):
         raise UsageError(
             "no-statement",
             "wbscope sql",
@@ -328,12 +307,12 @@ def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool, *, p
     from wbscope.cli.shell import Shell
 
     with (
-        progress_bar(run, hidden=quiet) as bar,
+        progress_bar(run, hidden=out.hidden) as bar,
         time_limit(limit_ns),
     ):
         opened = open_run(run, observer=bar)
     with opened, hold():
-        Shell(opened, limit_ns, pager).run()
+        Shell(opened, limit_ns, not out.no_pager).run()
 
 
 def _is_terminal() -> bool:

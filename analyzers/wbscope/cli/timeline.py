@@ -12,23 +12,16 @@ import typer
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output
 from wbscope.base.result import Notice
-from wbscope.base.span import parse_span
-from wbscope.cli.options import (
-    ForceOption,
-    FromOption,
-    JsonOption,
-    QuietOption,
-    RunArgument,
-    TimeRangeOption,
-    ToOption,
-)
+from wbscope.cli.options import ForceOption, JsonOption, Part, QuietOption, RunArgument, bound
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.json import document, rows_body
 from wbscope.run.run import open_run
 from wbscope.timeline.export import Timeline, write_timeline, write_two_timelines
 
 
+@bound
 def timeline(
+    *,
     run: RunArgument,
     output: Annotated[
         str,
@@ -51,9 +44,7 @@ def timeline(
     no_events: Annotated[
         bool, typer.Option("--no-events", help="Only the tracks: a smaller file.")
     ] = False,
-    start: FromOption = None,
-    end: ToOption = None,
-    time_range: TimeRangeOption = None,
+    part: Part,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -86,7 +77,7 @@ def timeline(
             "exclude each other: recorded events of two runs have the same CPUs and threads",
             fix="--against RUN",
         )
-    span = parse_span(start, end, time_range)
+    span = part.span()
     sources = [run] if against is None else [run, against]
     check_output(output, force, [Path(text) for text in sources], "run.pftrace")
     with ExitStack() as stack:

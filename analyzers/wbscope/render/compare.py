@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as text: a table for each query, or the table of mmtests.
+"""A comparison: the metrics that matter most, a table for each query, or the table of mmtests.
 
 As in mmtests, values are means and a gain is positive when it is better, whichever
 way that is.  Different from it, on purpose: a fall to 0 of what is better higher is
@@ -11,16 +11,27 @@ cent and is named below with the reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len
 
+from wbscope.base.result import Amount, Result
 from wbscope.base.units import seconds
 from wbscope.compare.comparison import Comparison, Row, Sample, Side, is_published
-from wbscope.compare.ranking import FALSE_SHARE, is_constant
+from wbscope.compare.ranking import FALSE_SHARE, is_constant, matter_most
 from wbscope.compare.sameness import facts_text
 from wbscope.measure.metric import Metric, split_name
+from wbscope.render.blocks import (
+    Block,
+    Document,
+    Heading,
+    Items,
+    Table,
+    Text,
+    blocks_text,
+    table_of,
+)
 from wbscope.render.changes import (
     FACES,
     better_text,
@@ -35,50 +46,115 @@ from wbscope.render.changes import (
 )
 from wbscope.render.text import PAGE_WIDTH, folded, printable, warning_text
 
-_GAP = "  "
-_INDENT = "    "
 
+def compare_document(
+    comparison: Comparison,
+    faces: bool = True,
+    full: bool = True,
+    describe: bool = False,
+    html: Callable[[], str] | None = None,
+) -> Document:
+    """What it comes to, how sure that is, what matters most; with `full` all metrics.
 
-def compare_text(
-    comparison: Comparison, width: int = PAGE_WIDTH, faces: bool = True, describe: bool = False
-) -> str:
-    """The verdict and what makes it doubtful, then the tables of each side against the base.
-
-    `describe` adds means and standard deviations, which decide nothing.
+    `describe` adds means and standard deviations, which decide nothing, to the text; Markdown
+    and HTML have them.
     """
-    lines = verdict_first(comparison, width)
-    for side in comparison.sides[1:]:
-        if len(comparison.sides) > 2:
-            title = printable(f"{side.name} against {comparison.base.name}")
-            lines += ["", title, "=" * len(title), ""]
-            lines += [folded(line, width) for line in verdict_lines(comparison, side.name)]
-        rows = shown_rows(comparison.of_side(side.name))
-        for group, members in groupby(rows, key=group_name):
-            lines += ["", *_group_lines(group, list(members), width, faces, describe)]
-        if told := constant_text(comparison.of_side(side.name)):
-            lines += ["", folded(told, width)]
-        for told in left_out(comparison.of_side(side.name)):
-            lines += ["", folded(told, width)]
-    told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
-    return "\n".join([*lines, "", folded(told, width)]) + "\n"
+    from wbscope.render.compare_json import compare_json, row_record
+
+    return Document(
+        lambda: compare_blocks(comparison, faces, full, describe=True),
+        lambda: compare_json(comparison),
+        lambda: table_of("compare", [row_record(row) for row in comparison.rows]),
+        lambda width: blocks_text(compare_blocks(comparison, faces, full, describe), width),
+        html,
+        warnings=comparison.warnings,
+    )
+
+
+def compare_blocks(
+    comparison: Comparison, faces: bool = True, full: bool = True, describe: bool = False
+) -> Iterator[Block]:
+    """The same, block by block."""
+    sides = comparison.sides[1:]
+    told = [verdict_lines(comparison, side.name) for side in sides]
+    for place, words in enumerate(told):
+        yield Text(words[0]) if place else Heading(words[0], 1)
+    yield Text(how_sure(comparison))
+    # Of several sides the words stand at their tables.
+    yield from map(Text, told[0][1:] if len(told) == 1 else [])
+    for place, doubt in enumerate(doubt_lines(comparison)):
+        yield Text(doubt, is_doubt=True, apart=place == 0)
+    for side, words in zip(sides, told, strict=True):
+        if len(sides) > 1:
+            if full:
+                yield Heading(f"{side.name} against {comparison.base.name}")
+            yield from (Text(line, apart=place == 0) for place, line in enumerate(words))
+        rows = comparison.of_side(side.name)
+        yield from _all_metrics(rows, faces, describe) if full else _first_metrics(rows, faces)
+    if full:
+        words = ["How to read it.", *how_to_read(comparison, faces)]
+    else:
+        words = list(_how_to_read_first(comparison, faces))
+    yield Text(" ".join(words), is_aside=True, apart=True)
+    if not full:
+        yield Text("All metrics: --full. A page with a dot for each run: --html FILE.")
+
+
+def _all_metrics(rows: Sequence[Row], faces: bool, describe: bool) -> Iterator[Block]:
+    for group, grouped in groupby(shown_rows(rows), key=group_name):
+        members = list(grouped)
+        yield Heading(group, 3)
+        table = [_cells(row, faces, short_metric(row)) for row in members]
+        yield Table(
+            Result("compare", _heads(members[0]), {}, table), group, layout="lean", apart=False
+        )
+        yield Items(tuple(_sentences(members)))
+        if describe:
+            yield Text("not the test, mean ± s.d. (trimmed: without the smallest and the largest):")
+            yield from (Text(line, "  ") for line in _described(members))
+    if told := constant_text(rows):
+        yield Text(told, apart=True)
+    yield from (Text(told, apart=True) for told in left_out(rows))
+
+
+# Of the metrics that surely changed.
+MOST_TOLD = 10
+_ONCE = "keys of one metric once where they moved in the same direction"
+
+
+def is_short(comparison: Comparison) -> bool:
+    """Whether all metrics are no more than would be told."""
+    sides = (side.name for side in comparison.sides[1:])
+    return all(len(shown_rows(comparison.of_side(name))) <= MOST_TOLD for name in sides)
+
+
+def _first_metrics(rows: Sequence[Row], faces: bool) -> Iterator[Block]:
+    """What matters most by evidence."""
+    told = matter_most(rows, MOST_TOLD)
+    if not told:
+        return
+    if told[0].row.is_untested:
+        yield Text("The largest changes, as they are:", apart=True)
+    table = [
+        (
+            *_cells(one.row, faces, one.row.metric.name)[:-1],
+            ", ".join(row.metric.name for row in one.alike),
+        )
+        for one in told
+    ]
+    heads = (*_heads(told[0].row)[:-1], "and alike")
+    result = Result("compare", heads, {}, table)
+    yield Table(result, "What matters most, by evidence", layout="lean", below="and alike")
+
+
+def _heads(first: Row) -> tuple[str, ...]:
+    return ("", "metric", first.base, first.side, "change", "interval", "p", "n")
 
 
 def title_line(comparison: Comparison) -> str:
     """Who against whom."""
     sides = ", ".join(_runs_of(side) for side in comparison.sides[1:])
     return printable(f"wbscope compare: {sides}, against {_runs_of(comparison.base)}")
-
-
-def verdict_first(comparison: Comparison, width: int) -> list[str]:
-    """What it comes to, how sure that is, and behind both all that makes the numbers doubtful.
-
-    Of one side all its words; of several the verdict of each, as their words stand at their tables.
-    """
-    told = [verdict_lines(comparison, side.name) for side in comparison.sides[1:]]
-    lines = [*(words[0] for words in told), how_sure(comparison)]
-    lines += told[0][1:] if len(told) == 1 else []
-    doubts = doubt_lines(comparison, width)
-    return [folded(line, width) for line in lines] + (["", *doubts] if doubts else [])
 
 
 def how_sure(comparison: Comparison) -> str:
@@ -99,15 +175,13 @@ def warned_text(comparison: Comparison) -> str:
     return printable(f"warnings below: {', '.join(doubts)}") if doubts else ""
 
 
-def doubt_lines(comparison: Comparison, width: int) -> list[str]:
+def doubt_lines(comparison: Comparison) -> list[str]:
     """All that makes the numbers doubtful."""
-    lines = [folded(warning_text(notice), width) for notice in comparison.warnings]
-    for difference in comparison.differing:
-        lines.append(folded(f"warning[not-the-same]: {difference.text()}", width))
+    lines = [warning_text(notice) for notice in comparison.warnings]
+    lines += [f"warning[not-the-same]: {one.text()}" for one in comparison.differing]
     if comparison.unknown:
         told = "not known of all runs, so nobody can say that it is the same: "
-        told += printable(facts_text(comparison.unknown))
-        lines.append(folded(told, width))
+        lines.append(printable(f"{told}{facts_text(comparison.unknown)}"))
     return lines
 
 
@@ -142,66 +216,24 @@ def _runs_of(side: Side) -> str:
     return f"{side.name}: {count} run{'' if count == 1 else 's'}"
 
 
-def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe: bool) -> list[str]:
-    heads = [
-        "",
-        "",
-        printable(rows[0].base),
-        printable(rows[0].side),
-        "change",
-        "interval",
-        "p",
-        "n",
-    ]
-    table = [heads] + [_cells(row, faces) for row in rows]
-    lines = [group, "-" * len(group), *laid_out(table, width)]
-    lines += [folded(f"* {sentence}", width) for sentence in _sentences(rows)]
-    return lines + (_described(rows, width) if describe else [])
-
-
-def _described(rows: list[Row], width: int) -> list[str]:
-    lines = ["not the test, mean ± s.d. (trimmed: without the smallest and the largest):"]
+def _described(rows: list[Row]) -> Iterator[str]:
     for row in rows:
         sides = ((row.base, row.base_sample), (row.side, row.sample))
         told = (f"{side} {described_text(row.metric, sample)}" for side, sample in sides)
-        lines.append(folded(f"  {short_metric(row)}: {', '.join(told)}", width))
-    return lines
+        yield f"{short_metric(row)}: {', '.join(told)}"
 
 
-def _cells(row: Row, faces: bool) -> list[str]:
-    return [
+def _cells(row: Row, faces: bool, name: str) -> tuple[str, ...]:
+    return (
         FACES[row.outcome] if faces else "",
-        printable(short_metric(row)),
-        median_text(row.metric, row.base_sample),
-        median_text(row.metric, row.sample),
-        change_text(row),
-        interval_text(row.metric, row.shift),
-        row_p(row),
-        runs_text(row.sample, row.base_sample),
-    ]
-
-
-def laid_out(table: list[list[str]], width: int) -> list[str]:
-    """Face, name and numbers; the name on a line of its own where that is too long for the page."""
-    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
-    used = [index for index, size in enumerate(sizes) if size]
-    for gap in (_GAP, " "):
-        if sum(sizes[index] for index in used) + len(gap) * (len(used) - 1) <= width:
-            return [_line(row, used, sizes, gap) for row in table]
-    numbers = [index for index in used if index > 1]
-    lines = [_INDENT + _line(table[0], numbers, sizes)]
-    for row in table[1:]:
-        lines.append(f"{row[0]} {row[1]}".strip() if row[0] else row[1])
-        lines.append(_INDENT + _line(row, numbers, sizes))
-    return lines
-
-
-def _line(row: list[str], used: Sequence[int], sizes: list[int], gap: str = _GAP) -> str:
-    padded = []
-    for index in used:
-        space = " " * (sizes[index] - cell_len(row[index]))
-        padded.append(row[index] + space if index == 1 else space + row[index])
-    return gap.join(padded).rstrip()
+        name,
+        Amount(median_text(row.metric, row.base_sample)),
+        Amount(median_text(row.metric, row.sample)),
+        Amount(change_text(row)),
+        Amount(interval_text(row.metric, row.shift)),
+        Amount(row_p(row)),
+        Amount(runs_text(row.sample, row.base_sample)),
+    )
 
 
 def _sentences(rows: Iterable[Row]) -> list[str]:
@@ -262,6 +294,29 @@ def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
     return words
 
 
+def _how_to_read_first(comparison: Comparison, faces: bool) -> Iterator[str]:
+    if not is_tested(comparison):
+        if is_untested(comparison):
+            yield from one_run_each(comparison)
+            yield f"Listed are the largest changes, {_ONCE}."
+        return
+    yield (
+        "Medians of runs; change is the Hodges-Lehmann shift, interval what it can be with"
+        f" {level_text(comparison)} confidence."
+    )
+    yield (
+        f"Listed is what {tests_text(comparison, 'an')} tells from chance among all these metrics"
+        f" (Benjamini-Hochberg: at most {FALSE_SHARE * 100:g} % of it is expected to be chance),"
+        f" metrics with the same order of runs and {_ONCE}."
+    )
+    if is_untested(comparison):
+        yield "Of metrics with one run each, which nothing tests, it is the largest changes."
+    margin = f"{comparison.margin * 100:g} %"
+    if faces:
+        yield f":) better and :( worse by more than {margin} as estimated."
+    yield f"same: within {margin}, whatever the interval allows; cannot tell: all else."
+
+
 def one_run_each(comparison: Comparison) -> list[str]:
     """What the numbers are where no test was possible."""
     return [
@@ -313,7 +368,7 @@ def mmtests_text(comparison: Comparison, width: int = PAGE_WIDTH) -> str:
     for name in names:
         found = [by_side.get((side, name)) for side in sides[1:]]
         table.append(_mmtestspage_line(next(row for row in found if row is not None), found))
-    doubts = [f"{line}\n" for line in doubt_lines(comparison, width)]
+    doubts = [f"{folded(line, width)}\n" for line in doubt_lines(comparison)]
     text = "".join([*doubts, "\n"] if doubts else []) + _aligned(table)
     return text + _left_out(comparison, width) + _legend(comparison, rows, width)
 

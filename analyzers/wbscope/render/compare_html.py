@@ -27,17 +27,18 @@ from wbscope.render.changes import (
     verdict_lines,
 )
 from wbscope.render.compare import (
+    MOST_TOLD,
     constant_text,
     doubt_lines,
     group_name,
     how_to_read,
+    is_short,
     left_out,
     short_metric,
     shown_rows,
     title_line,
     warned_text,
 )
-from wbscope.render.compare_screen import MOST_TOLD, is_short
 from wbscope.render.sections import asset, policy
 from wbscope.render.text import printable
 from wbscope.stats.estimates import Shift
@@ -50,7 +51,6 @@ _FACE = (
     '<circle cx="10" cy="10" r="9"/><circle cx="7" cy="8" r="1"/><circle cx="13" cy="8" r="1"/>'
     '<path d="{mouth}"/></svg>'
 )
-_WIDE = 10_000
 _NS = Metric("pause_ns", "ns", "lower", "length of a pause", "pause_distribution")
 
 
@@ -72,7 +72,7 @@ def compare_html(
         policy=policy([script], [style]),
         title=title_line(comparison),
         warned=warned_text(comparison),
-        doubts=doubt_lines(comparison, _WIDE),
+        doubts=doubt_lines(comparison),
         ecdf=_pauses(known) if known else "",
         sides=[_side(comparison, side.name, faces) for side in comparison.sides[1:]],
         how_to_read=" ".join(how_to_read(comparison, False)),

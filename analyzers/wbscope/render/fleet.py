@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report over a dataset as text, JSON and HTML, and what adding runs has come to."""
+"""The report over a dataset, and what adding runs has come to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import counted, format_value
-from wbscope.base.version import __version__
+from wbscope.render.blocks import Block, Document, Heading, Table, Text, doubts
 from wbscope.render.json import document, notices, result_body, rows_body
-from wbscope.render.sections import MOST_ROWS, asset, meanings_of, policy, table_html
-from wbscope.render.text import PAGE_WIDTH, folded, printable, table_text, warning_text
 
 # What the first screen tells; the table has all.
 _TOLD = 3
 # As the host of a run that does not tell its machine is called: fleet/layout.py.
 _UNKNOWN = "unknown"
 _HEAD, _PROBLEMS = "overview", "problems"
+_INDENT = 9  # below a sentence whose severity hangs in front of it
 Sections = Mapping[str, Result]
 
 
@@ -68,28 +66,36 @@ def _worst(problems: Result, row: Mapping[str, Any]) -> str:
     return f"{name or row['run']} of {row['host']}"
 
 
-def fleet_text(
+def fleet_document(
     dataset: str,
     sections: Sections,
     titles: Mapping[str, str],
     warnings: Sequence[Notice],
-    width: int | None,
-) -> str:
-    """The page; `width` None: tables as wide as they are."""
+) -> Document:
+    """What is wrong, then the tables."""
+    return Document(
+        lambda: _blocks(dataset, sections, titles, warnings),
+        lambda: fleet_json(dataset, sections, titles, warnings),
+    )
+
+
+def _blocks(
+    dataset: str, sections: Sections, titles: Mapping[str, str], warnings: Sequence[Notice]
+) -> Iterator[Block]:
     head = sections[_HEAD].records()[0]
-    fill = width or PAGE_WIDTH
-    title = f"{dataset}: {fleet_title(head)}"
-    lines = [folded(title, fill, ""), "=" * min(len(title), fill), folded(head_text(head), fill)]
-    lines += [folded(warning_text(notice), fill) for notice in warnings]
+    yield Heading(f"{dataset}: {fleet_title(head)}", 1)
+    yield Text(head_text(head))
+    yield from doubts(warnings)
     for told, worst, advice in problem_texts(sections):
-        lines += ["", folded(told, fill), folded(f"  {worst}", fill)]
-        lines += [folded(f"  do: {advice}", fill)] if advice else []
+        severity, _, rest = told.partition(": ")
+        yield Text(rest, f"{severity:8} ", apart=True)
+        yield Text(worst, indent=_INDENT)
+        if advice:
+            yield Text(advice, "to do: ", indent=_INDENT)
     for name, result in sections.items():
-        if name == _HEAD or not result.rows:
-            continue
-        lines += ["", titles[name], "-" * len(titles[name])]
-        lines.append(table_text(_short(name, result), width).rstrip("\n"))
-    return "\n".join(lines) + "\n"
+        if name != _HEAD and result.rows:
+            yield Heading(titles[name], 3)
+            yield Table(_short(name, result), titles[name], apart=False)
 
 
 def fleet_json(
@@ -122,52 +128,6 @@ def _short(name: str, result: Result) -> Result:
 
 def _share(count: int, of: int) -> str:
     return f"{count} of {of} runs ({format_value('x_ratio', 'ratio', count / of)})"
-
-
-_HTML_HEAD = "overview"
-
-
-def fleet_html(
-    dataset: str,
-    sections: Mapping[str, Result],
-    titles: Mapping[str, str],
-    warnings: Sequence[Notice],
-) -> str:
-    """The page: what is wrong, then the tables. The same answers give the same bytes."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = asset("report.css")
-    head = sections[_HTML_HEAD].records()[0]
-    return environment.get_template("fleet.html.j2").render(
-        title=printable(f"{Path(dataset).name}: {fleet_title(head)}"),
-        head=printable(head_text(head)),
-        policy=policy((), [style]),
-        style=style,
-        doubts=[printable(warning_text(notice)) for notice in warnings],
-        problems=[
-            (printable(told), printable(worst), advice and printable(advice))
-            for told, worst, advice in problem_texts(sections)
-        ],
-        tables=[
-            {
-                "name": name,
-                "title": titles[name],
-                "html": table_html(result, titles[name]),
-                "hidden": max(0, len(result) - MOST_ROWS),
-                "meanings": meanings_of(result),
-            }
-            for name, result in sections.items()
-            if name != _HTML_HEAD and result.rows
-        ],
-        version=__version__,
-    )
 
 
 # Source, what came of it (added, known, failed), its run, why it could not be read, what it lost.

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts of a gate as text and as Markdown."""
+"""The verdicts of a gate."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from wbscope.base.result import Notice
+from wbscope.base.result import Result
 from wbscope.compare.comparison import Row, is_published
 from wbscope.compare.gate import GateResult, Status, Verdict
+from wbscope.compare.pass_rate import SelfCheck
 from wbscope.compare.sameness import facts_text
+from wbscope.render.blocks import Block, Document, Heading, Table, Text, blocks_text, table_of
 from wbscope.render.changes import (
     amount_text,
     better_text,
@@ -18,7 +21,8 @@ from wbscope.render.changes import (
     runs_text,
     share_text,
 )
-from wbscope.render.text import PAGE_WIDTH, folded, plain, printable, warning_text
+from wbscope.render.compare_json import gate_json, verdict_record
+from wbscope.render.text import PAGE_WIDTH, printable, warning_text
 
 _FACES: dict[Status, str] = {
     "PASS": ":)",
@@ -33,44 +37,53 @@ _ORDER: tuple[Status, ...] = ("FAIL", "REFUSED", "WORSE", "INCONCLUSIVE", "PASS"
 _SCREEN_LINES = 24
 
 
-def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -> str:
-    """The verdict, doubts, then each metric with its evidence, the worst first.
+def gate_document(
+    result: GateResult, checked: SelfCheck | None = None, faces: bool = True
+) -> Document:
+    """The verdict, doubts, then each metric with its evidence, the worst first."""
+    rows = [verdict_record(verdict, result.side) for verdict in result.verdicts]
+    return Document(
+        lambda: gate_blocks(result, faces),
+        lambda: gate_json(result, checked),
+        lambda: table_of("gate", rows),
+        lambda width: gate_text(result, width, faces),
+        warnings=result.warnings,
+    )
 
-    The verdict also stands last where the text is longer than a screen.
-    """
-    verdict_line = folded(f"gate: {summary_text(result)}", width)
-    lines = [verdict_line, *(folded(line, width) for line in _doubts(result))]
-    for verdict in _by_status(result):
-        face = f"{_FACES[verdict.status]} " if faces else ""
-        lines.append(folded(f"{face}{verdict.status} {verdict.metric.name}", width))
-        for line in (_told(verdict), *evidence_text(verdict), _meaning(verdict)):
-            lines.append(folded(f"    {line}", width, "    "))
-    is_long = sum(line.count("\n") + 1 for line in lines) > _SCREEN_LINES
-    return "\n".join([*lines, verdict_line] if is_long else lines) + "\n"
+
+def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -> str:
+    """The blocks; the verdict also stands last where they are longer than a screen."""
+    head, *rest = gate_blocks(result, faces, "gate")
+    text = blocks_text([head, *rest], width)
+    is_long = text.count("\n") > _SCREEN_LINES
+    return text + blocks_text([head], width) if is_long else text
+
+
+def gate_blocks(
+    result: GateResult, faces: bool = True, name: str = "wbscope gate"
+) -> Iterator[Block]:
+    """The verdict first: it is what a summary is opened for."""
+    yield Heading(f"{name}: {summary_text(result)}", 1)
+    yield from (Text(doubt, is_doubt=True) for doubt in _doubts(result))
+    columns = ("", "verdict", "metric", "why", "evidence", "what it says")
+    rows = [
+        (
+            _FACES[verdict.status] if faces else "",
+            verdict.status,
+            verdict.metric.name,
+            "; ".join(verdict.reasons),
+            "\n".join(evidence_text(verdict)),
+            _meaning(verdict),
+        )
+        for verdict in _by_status(result)
+    ]
+    if rows:
+        yield Table(Result("gate", columns, {}, rows, keys=columns[:3]), layout="stacked")
 
 
 def _by_status(result: GateResult) -> list[Verdict]:
     """Else in the order of the policy."""
     return sorted(result.verdicts, key=lambda verdict: _ORDER.index(verdict.status))
-
-
-def gate_markdown(result: GateResult, faces: bool = True) -> str:
-    """The verdict first: it is what a summary is opened for."""
-    lines = [f"## wbscope gate: {plain(summary_text(result))}", ""]
-    lines += [line for doubt in _doubts(result) for line in (f"> {plain(doubt)}", "")]
-    if result.verdicts:
-        lines += ["| | metric | verdict | why | evidence | what it says |", "|---" * 6 + "|"]
-    for verdict in _by_status(result):
-        cells = [
-            _FACES[verdict.status] if faces else "",
-            verdict.metric.name,
-            verdict.status,
-            _told(verdict),
-            "; ".join(evidence_text(verdict)),
-            _meaning(verdict),
-        ]
-        lines.append(f"| {' | '.join(plain(printable(cell)) for cell in cells)} |")
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def summary_text(result: GateResult) -> str:
@@ -136,10 +149,6 @@ def _worsening(verdict: Verdict, value: float) -> str:
     return amount_text(verdict.metric, verdict.shift, signed)
 
 
-def _told(verdict: Verdict) -> str:
-    return "; ".join(verdict.reasons)
-
-
 def _meaning(verdict: Verdict) -> str:
     return f"{verdict.metric.meaning} ({better_text(verdict.metric)})"
 
@@ -149,12 +158,8 @@ def _doubts(result: GateResult) -> list[str]:
         printable(f"refused[{refusal.slug}]: {refusal.message}  fix: {refusal.fix}")
         for refusal in result.refusals
     ]
-    lines += [warning_text(notice) for notice in _unique(result.warnings)]
+    lines += [warning_text(notice) for notice in dict.fromkeys(result.warnings)]
     if result.unknown:
         told = printable(facts_text(result.unknown))
         lines.append(f"not known of all runs, so nobody can say that it is the same: {told}")
     return lines
-
-
-def _unique(warnings: tuple[Notice, ...]) -> list[Notice]:
-    return list(dict.fromkeys(warnings))

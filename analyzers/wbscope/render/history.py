@@ -5,19 +5,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from wbscope.base.result import Result
+from wbscope.base.result import Amount, Result
 from wbscope.base.units import counted, prefix_step
-from wbscope.base.version import __version__
 from wbscope.compare.changepoints import LEAST_VALUES
 from wbscope.compare.comparison import Side, metrics_of, sample_of
 from wbscope.compare.rundata import RunData
 from wbscope.compare.trend import FDR, Change, Point, Trend, Trends
 from wbscope.measure.metric import Metric
 from wbscope.plot.dots import Column, Step, trend_svg
+from wbscope.render.blocks import (
+    Block,
+    Document,
+    Figure,
+    Heading,
+    Table,
+    Text,
+    blocks_text,
+    doubts,
+    table_of,
+)
 from wbscope.render.changes import (
     FACES,
     amount_text,
@@ -27,8 +36,7 @@ from wbscope.render.changes import (
     value_text,
 )
 from wbscope.render.json import document, rows_body
-from wbscope.render.sections import asset, policy
-from wbscope.render.text import csv_text, folded, printable, table_text, warning_text
+from wbscope.render.text import printable
 
 if TYPE_CHECKING:
     from wbscope.compare.history import Place
@@ -42,22 +50,50 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def history_text(found: Trends, file: str, width: int, full: bool = False) -> str:
+def history_document(found: Trends, file: str, full: bool = False) -> Document:
     """What changed, the most evident first; then a table of it, and how sure it is."""
+    table = Result(
+        "history", _COLUMNS, {}, [(*row[:-1], " ".join(row[-1])) for row in _rows(found)]
+    )
+    return Document(
+        lambda: (*_blocks(found, file, None), *_figures(found)),
+        lambda: history_json(found, file),
+        lambda: table,
+        lambda width: blocks_text(_blocks(found, file, None if full else _FIRST), width),
+        warnings=found.warnings,
+    )
+
+
+def _blocks(found: Trends, file: str, most: int | None) -> Iterator[Block]:
     sure, unsure = found.changes(), found.changes(sure=False)
-    lines = [folded(f"{file}: {head_text(found)}", width)]
-    lines += [folded(warning_text(notice), width) for notice in found.warnings]
-    lines.append(folded(summary_text(found), width))
-    shown = sure if full else sure[:_FIRST]
+    yield Heading(f"{file}: {head_text(found)}", 1)
+    yield from doubts(found.warnings)
+    yield Text(summary_text(found))
+    shown = sure[:most]
+    for place, change in enumerate(shown):
+        yield Text(f"{FACES[change.outcome]} {_sentence(found, change)}", apart=place == 0)
     if shown:
-        lines += ["", *(folded(f"{FACES[c.outcome]} {_sentence(found, c)}", width) for c in shown)]
-        lines += ["", table_text(_table(shown), width, whole=True).rstrip("\n")]
+        yield Table(_table(shown), "What changed, the most evident first")
     if len(shown) < len(sure):
-        lines.append(f"{len(sure) - len(shown)} more changes: --full")
-    lines += [folded(told, width) for told in _told_below(found, unsure)]
+        yield Text(f"{len(sure) - len(shown)} more changes: --full")
+    yield from (Text(told, apart=True) for told in _told_below(found, unsure))
     if sure or unsure:
-        lines += ["", folded(how_sure(found), width)]
-    return "\n".join(lines) + "\n"
+        yield Text(how_sure(found), is_aside=True, apart=True)
+
+
+def _figures(found: Trends) -> Iterator[Block]:
+    """What changed comes first."""
+    changed = [change.metric.name for change in (*found.changes(), *found.changes(sure=False))]
+    trends = {trend.metric.name: trend for trend in found.trends}
+    others = [name for name in trends if name not in changed]
+    for name in [*dict.fromkeys(changed), *others]:
+        if name in others[:1]:
+            yield Text(f"Metrics without a change: {len(others)}", apart=True)
+        metric, left_out = trends[name].metric, trends[name].left_out
+        told = f"{metric.name}: {metric.meaning} ({better_text(metric)})"
+        if left_out:
+            told += f"; {left_out} older runs count another thing"
+        yield Figure(_plot(trends[name]), told)
 
 
 def head_text(found: Trends) -> str:
@@ -147,12 +183,6 @@ def history_json(found: Trends, file: str) -> str:
     return document("history", head, {**body, "series": series})
 
 
-def history_csv(found: Trends) -> str:
-    """A line for each change, told apart or not; levels in the metric's unit."""
-    rows = [(*row[:-1], " ".join(row[-1])) for row in _rows(found)]
-    return csv_text(Result("history", _COLUMNS, {}, rows))
-
-
 def _series(trend: Trend) -> dict[str, Any]:
     return {
         "metric": trend.metric.name,
@@ -211,11 +241,9 @@ def _told_below(found: Trends, unsure: list[Change]) -> Iterator[str]:
             for one in unsure[:3]
         ]
         more = f" and {len(unsure) - 3} more" if len(unsure) > 3 else ""
-        yield ""
         yield printable(f"not told from chance over all metrics: {', '.join(named)}{more}")
     apart = [trend.metric.name for trend in found.trends if trend.left_out]
     if apart:
-        yield ""
         yield printable(
             "older numbers count another thing (unit, SQL or kernel) and are left out:"
             f" {', '.join(apart[:5])}{f' and {len(apart) - 5} more' if len(apart) > 5 else ''}"
@@ -242,78 +270,6 @@ def _few(facts: tuple[str, ...]) -> list[str]:
 
 def _count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
-_STYLE = "history.css"
-
-
-def history_html(found: Trends, file: str) -> str:
-    """The page: changes by evidence, their metrics, then those without a change.
-
-    The same history gives the same bytes.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = asset(_STYLE)
-    trends = {trend.metric.name: trend for trend in found.trends}
-    changes = [*found.changes(), *found.changes(sure=False)]
-    changed = list(dict.fromkeys(change.metric.name for change in changes))
-    return environment.get_template("history.html.j2").render(
-        title=printable(f"{Path(file).name}: {summary_text(found)}"),
-        head=printable(head_text(found)),
-        policy=policy((), [style]),
-        style=style,
-        doubts=[printable(warning_text(notice)) for notice in found.warnings],
-        changes=[_row(change, trends[change.metric.name], changed) for change in changes],
-        changed=[_figure(trends[name], number) for number, name in enumerate(changed)],
-        others=[
-            _figure(trend, len(changed) + number)
-            for number, trend in enumerate(t for t in found.trends if t.metric.name not in changed)
-        ],
-        how_sure=how_sure(found),
-        version=__version__,
-    )
-
-
-def _row(change: Change, trend: Trend, changed: list[str]) -> dict[str, Any]:
-    metric = change.metric
-    return {
-        "outcome": change.outcome,
-        "figure": _anchor(changed.index(metric.name)),
-        "metric": printable(metric.name),
-        "told": change_sentence(change, len(trend.points)),
-        "commit": printable(change.commit.short),
-        "whole": printable(change.commit.name),
-        "day": change.commit.date.date().isoformat(),
-        "before": value_text(metric, change.level_before),
-        "after": value_text(metric, change.level),
-        "change": changed_text(change),
-        "p": p_text(change.p),
-        "p_adjusted": p_text(change.p_adjusted),
-        "differing": printable(", ".join(change.differing)),
-    }
-
-
-def _figure(trend: Trend, number: int) -> dict[str, str]:
-    metric = trend.metric
-    return {
-        "anchor": _anchor(number),
-        "name": printable(metric.name),
-        "meaning": printable(f"{metric.meaning} ({better_text(metric)})"),
-        "left_out": f"{trend.left_out} older runs count another thing" if trend.left_out else "",
-        "plot": _plot(trend),
-    }
-
-
-def _anchor(number: int) -> str:
-    return f"metric-{number + 1}"
 
 
 def _plot(trend: Trend) -> str:
@@ -396,51 +352,61 @@ def _written(output: str, runs: Sequence[RunData]) -> dict[str, Any]:
     return rows_body([row], warnings, dict.fromkeys(("runs_count", "metrics_count"), "count"))
 
 
-def baseline_page(runs: Sequence[RunData], width: int) -> str:
+def baseline_document(runs: Sequence[RunData]) -> Document:
     """Runs, facts that they have in common, and the middle of each metric."""
-    lines = [f"{counted(len(runs), 'run')}: {', '.join(printable(run.name) for run in runs)}"]
-    lines += [warning_text(notice) for run in runs for notice in run.warnings]
-    for name, fact in _facts(runs).items():
-        lines.append(printable(f"{name}: {fact}"))
+    return Document(
+        lambda: _baseline_blocks(runs),
+        lambda: baseline_json(runs),
+        lambda: table_of("baseline", _baseline_rows(runs)),
+        warnings=[notice for run in runs for notice in run.warnings],
+    )
+
+
+def _baseline_blocks(runs: Sequence[RunData]) -> Iterator[Block]:
+    yield Heading(f"{counted(len(runs), 'run')}: {', '.join(run.name for run in runs)}", 1)
+    yield from doubts(notice for run in runs for notice in run.warnings)
+    yield from (Text(f"{name}: {fact}") for name, fact in _facts(runs).items())
     side = Side("baseline", tuple(runs))
     rows = []
     for metric in metrics_of(runs):
         sample = sample_of(metric.name, side)
         rows.append(
             (
-                printable(metric.name),
-                value_text(metric, sample.description.median),
+                metric.name,
+                Amount(value_text(metric, sample.description.median)),
                 described_text(metric, sample),
                 len(sample.values),
                 better_text(metric),
             )
         )
     columns = ("metric", "median", "mean ± s.d. (trimmed)", "n", "direction")
-    table = table_text(Result("baseline", columns, {}, rows), width)
-    told = [folded(line, width, whole_words=False) for line in lines]
-    return "\n".join([*told, "", table])
+    yield Table(Result("baseline", columns, {}, rows), "Metrics", most=len(rows))
 
 
-def baseline_json(runs: Sequence[RunData]) -> str:
-    """`wbscope.baseline-summary/1`: a row for each metric."""
+def _baseline_rows(runs: Sequence[RunData]) -> list[dict[str, Any]]:
     side = Side("baseline", tuple(runs))
     rows = []
     for metric in metrics_of(runs):
-        sample = sample_of(metric.name, side)
+        described = sample_of(metric.name, side).description
         rows.append(
             {
                 "metric": metric.name,
                 "unit": metric.unit or None,
                 "better": metric.better,
-                "n": sample.description.n,
-                "median": sample.description.median,
-                "mean": sample.description.mean,
-                "sd": sample.description.sd,
+                "n": described.n,
+                "median": described.median,
+                "mean": described.mean,
+                "sd": described.sd,
             }
         )
+    return rows
+
+
+def baseline_json(runs: Sequence[RunData]) -> str:
+    """`wbscope.baseline-summary/1`: a row for each metric."""
     head = {"runs": [run.name for run in runs], "fingerprint": _facts(runs)}
     warnings = [notice for run in runs for notice in run.warnings]
-    return document("baseline-summary", head, rows_body(rows, warnings))
+    return document("baseline-summary", head, rows_body(_baseline_rows(runs), warnings))
 
 
 def _facts(runs: Sequence[RunData]) -> dict[str, str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a lab: text, Markdown, JSON and pictures, and how a bisection ended."""
+"""The report of a lab, and its pictures."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.cells import cell_len
-
-from wbscope.base.result import Result
+from wbscope.base.result import Amount, Result
 from wbscope.base.units import prefix_step
 from wbscope.lab.summary import Change, LabReport, Pair
 from wbscope.measure.metric import Metric
 from wbscope.measure.tables import PRINTED
 from wbscope.plot.dots import CellDots, cells_png
+from wbscope.render.blocks import (
+    Block,
+    Document,
+    Heading,
+    Items,
+    Table,
+    Text,
+    blocks_text,
+    table_of,
+)
 from wbscope.render.changes import (
     amount_text,
     better_text,
@@ -24,47 +32,35 @@ from wbscope.render.changes import (
     runs_text,
     value_text,
 )
-from wbscope.render.compare_screen import row_record
+from wbscope.render.compare_json import row_record
 from wbscope.render.json import document, rows_body
-from wbscope.render.text import (
-    PAGE_WIDTH,
-    folded,
-    markdown_text,
-    plain,
-    printable,
-    table_text,
-    warning_text,
-)
+from wbscope.render.text import printable, warning_text
 
-_GAP = "  "
 # More are in the JSON document.
 MOST_PAIRS = 12
 
 
-def lab_text(report: LabReport, width: int = PAGE_WIDTH, pairs: int = MOST_PAIRS) -> str:
-    """The first screen: what was tried, what is missing, the cells; then the pairs."""
-    title = printable(f"wbscope lab report: {report.lab.title}")
-    lines = [title, folded(tried_text(report), width)]
-    lines += [folded(line, width) for line in (*made_lines(report), *_doubts(report))]
-    lines += ["", *table_text(_cells(report), width).splitlines()]
-    lines.append(folded(interval_note(report), width))
-    lines += [folded(f"* {line}", width) for line in legend_lines(report)]
+def lab_document(report: LabReport, pairs: int = MOST_PAIRS) -> Document:
+    """What was tried, what is missing, the cells; then the pairs, in text so many at most."""
+    return Document(
+        lambda: lab_blocks(report, len(report.pairs)),
+        lambda: lab_report_json(report),
+        lambda: table_of("lab", _rows(report)),
+        lambda width: blocks_text(lab_blocks(report, pairs), width),
+        warnings=report.warnings,
+    )
+
+
+def lab_blocks(report: LabReport, pairs: int) -> Iterator[Block]:
+    """The same, block by block."""
+    yield Heading(f"wbscope lab report: {report.lab.title}", 1)
+    yield Text(tried_text(report))
+    yield from (Text(line, is_doubt=True) for line in (*made_lines(report), *_doubts(report)))
+    yield Table(_cells(report), "Cells")
+    yield Text(interval_note(report), is_aside=True)
+    yield Items(tuple(legend_lines(report)))
     if pairs:
-        lines += ["", *_pairs_text(report, width, pairs)]
-    return "\n".join(lines) + "\n"
-
-
-def lab_markdown(report: LabReport) -> str:
-    """The same, to paste into an issue."""
-    lines = [f"## {plain(printable(report.lab.title))}", "", plain(tried_text(report)), ""]
-    for told in (*made_lines(report), *_doubts(report)):
-        lines += [f"> {plain(told)}", ""]
-    lines += [markdown_text(_cells(report)), plain(interval_note(report)), ""]
-    lines += [*(f"- {plain(told)}" for told in legend_lines(report)), ""]
-    if report.pairs:
-        lines += ["### Pairs that differ in one axis", ""]
-        lines += [markdown_text(_pairs_result(report)), plain(pairs_note(report)), ""]
-    return "\n".join(lines).rstrip() + "\n"
+        yield from _pairs(report, pairs)
 
 
 def tried_text(report: LabReport) -> str:
@@ -213,26 +209,28 @@ def change_cells(change: Change, heads: dict[str, str]) -> list[str]:
     ]
 
 
-_HEADS = ("", "change", "interval", "over noise", "p", "n", "")
+_HEADS = ("", "metric", "change", "interval", "over noise", "p", "n", "decided")
 
 
-def _pairs_text(report: LabReport, width: int, most: int) -> list[str]:
+def _pairs(report: LabReport, most: int) -> Iterator[Block]:
     if not report.pairs:
-        return ["No two cells with runs differ in one axis only."]
-    title = "Pairs that differ in one axis, the largest change over noise first"
-    lines = [title, "-" * len(title)]
+        yield Text("No two cells with runs differ in one axis only.", apart=True)
+        return
+    yield Heading("Pairs that differ in one axis, the largest change over noise first", 3)
     if report.undecidable:
-        lines.append(folded(report.undecidable, width))
+        yield Text(report.undecidable)
+    heads = heads_of(report.metrics)
     for pair in report.pairs[:most]:
-        lines += ["", folded(_pair_head(pair), width)]
-        table = [
-            list(_HEADS),
-            *(change_cells(one, heads_of(report.metrics)) for one in pair.changes),
-        ]
-        lines += _aligned(table, width)
+        yield Text(_pair_head(pair), apart=True)
+        rows = []
+        for change in pair.changes:
+            name, *numbers, decided = change_cells(change, heads)
+            rows.append(("", name, *map(Amount, numbers), Amount(decided)))
+        table = Result("lab", _HEADS, {}, rows)
+        yield Table(table, _pair_head(pair), layout="lean", apart=False)
     if (more := len(report.pairs) - most) > 0:
-        lines += ["", f"{more} more pairs: --json lists them"]
-    return [*lines, "", folded(pairs_note(report), width)]
+        yield Text(f"{more} more pairs: --json lists them", apart=True)
+    yield Text(pairs_note(report), is_aside=True, apart=True)
 
 
 def _pair_head(pair: Pair) -> str:
@@ -258,33 +256,6 @@ def pairs_note(report: LabReport, has_noise: bool = True) -> str:
     if count > 1:
         told += f"; of {count} lines about {count * report.alpha:.2g} are decided by chance alone"
     return f"{told}."
-
-
-def _aligned(table: list[list[str]], width: int) -> list[str]:
-    """Numbers on the right; what is decided goes below its line where there is no room."""
-    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(_HEADS) - 1)]
-    room = width - 2 - sum(sizes) - len(_GAP) * len(sizes)
-    lines = []
-    for row in table:
-        cells = [f"  {row[0]}{' ' * (sizes[0] - cell_len(row[0]))}"]
-        cells += [" " * (sizes[i] - cell_len(row[i])) + row[i] for i in range(1, len(sizes))]
-        line = _GAP.join(cells)
-        if cell_len(row[-1]) <= room:
-            lines.append(f"{line}{_GAP}{row[-1]}".rstrip())
-        else:
-            lines += [line.rstrip(), f"      {row[-1]}"]
-    return lines
-
-
-def _pairs_result(report: LabReport) -> Result:
-    columns = ("axis", "cell", "against", "metric", *_HEADS[1:-1], "decided")
-    heads = heads_of(report.metrics)
-    rows = [
-        (pair.axis, pair.cell, pair.base, *change_cells(change, heads))
-        for pair in report.pairs
-        for change in pair.changes
-    ]
-    return Result("lab", columns, {}, rows)
 
 
 def lab_report_json(report: LabReport) -> str:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run as text, JSON and Markdown."""
+"""The report of a run, or of several."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,26 +13,31 @@ from wbscope.base.span import Span
 from wbscope.base.units import format_value, short_name
 from wbscope.explain.verdict import Report, Section
 from wbscope.library.sqlfile import SqlFile
+from wbscope.render.blocks import (
+    DOCUMENT,
+    HTML,
+    JSON,
+    TEXT,
+    Block,
+    Document,
+    Heading,
+    Items,
+    Table,
+    Text,
+    blocks_text,
+    doubts,
+    written,
+)
 from wbscope.render.catalogue import metric_records, metric_text
 from wbscope.render.json import document, notices, result_body, rows_body
-from wbscope.render.text import (
-    PAGE_WIDTH,
-    folded,
-    main_rows,
-    markdown_text,
-    plain,
-    printable,
-    side_text,
-    table_text,
-    warning_text,
-)
-from wbscope.render.verdict import explain_markdown, finding_record, verdict_text
+from wbscope.render.text import main_rows, side_text
+from wbscope.render.verdict import explain_blocks, finding_record, verdict_text
 from wbscope.run.labels import short_names
 from wbscope.run.run import Run, reporter
 
 _FULL, _OTHER = Argument("full", True), Argument("section", "NAME")
-# Of a table in the short report.
-_ROWS = 8
+# Of a table in the short report; of one that is to be read in an issue.
+_ROWS, _MARKDOWN_ROWS = 8, 20
 # Columns that say how long a task stood still.
 _LOST = ("slept_total_ns", "total_ns", "throttled_ns")
 # For a reader who does not know the kernel's words; the sections use them as they are.
@@ -54,37 +58,57 @@ _WORDS = {
 }
 
 
-def report_text(
-    report: Report,
-    width: int = PAGE_WIDTH,
+def report_document(
+    reports: Sequence[Report],
     *,
     clock: bool = False,
     say: Callable[[Argument], str] = str,
-) -> str:
-    """The verdict before any table; definitions once, and only where all tables are there.
+    html: Callable[[], str] | None = None,
+) -> Document:
+    """The verdict before any table, of one run or of several.
 
     Times count from the run's first event, or (clock) are those of the trace clock. `say` has
-    the words for arguments.
+    the words for arguments, `html` the page with figures.
     """
-    lines = [verdict_text(report.verdict, width)]
+
+    def blocks() -> Iterator[Block]:
+        for report in reports:
+            yield from explain_blocks(report.verdict)
+            yield from _tables(report, clock, _MARKDOWN_ROWS)
+
+    def text(width: int) -> str:
+        more = f"All tables and columns: {say(_FULL)}; other tables: {say(_OTHER)}"
+        told = []
+        for one in reports:
+            tables = _tables(one, clock, _ROWS, "" if one.is_full else more)
+            told.append(f"{verdict_text(one.verdict, width)}\n{blocks_text(tables, width)}")
+        return "\n".join(told)
+
+    def json() -> str:
+        return report_json(reports[0]) if len(reports) == 1 else reports_json(reports)
+
+    return Document(blocks, json, text=text, html=html)
+
+
+def _tables(report: Report, clock: bool, most: int, more: str = "") -> Iterator[Block]:
+    """The tables, and where others are; definitions once, and only where all tables are there."""
     if report.is_full:
-        lines += [*_summary_lines(report.summary), ""]
+        yield from _summary(report.summary)
     # Nobody asked for them: a line will do for those that have nothing to show.
     empty = []
     for section in report.sections:
         if _is_silent(section, report):
             empty.append(section.query.title or section.query.name)
         else:
-            lines.append(_section_text(section, report, width, clock))
+            yield from _section(section, report, clock, most)
     if empty:
-        told = f"No rows: {'; '.join(empty)}"
-        lines.append(f"{_fill(told, width)}\n")
+        yield Text(f"No rows: {'; '.join(empty)}", apart=True)
     if report.is_full:
-        lines.append(_words_text(width))
-    else:
-        told = f"All tables and columns: {say(_FULL)}; other tables: {say(_OTHER)}"
-        lines.append(f"{_fill(told, width)}\n")
-    return "\n".join(lines)
+        yield Heading("Words")
+        indent = max(len(word) for word in _WORDS) + 2
+        yield from (Text(meaning, word.ljust(indent)) for word, meaning in _WORDS.items())
+    if more:
+        yield Text(more, apart=True)
 
 
 def report_json(report: Report) -> str:
@@ -116,14 +140,14 @@ def _content(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     return head, body
 
 
-def _summary_lines(summary: Result) -> list[str]:
+def _summary(summary: Result) -> Iterator[Block]:
     """One fact a line; its name states the unit as a column's name does."""
     facts = []
     for key, value in summary.rows:
         unit = None if isinstance(value, str) else unit_of(key)
         facts.append((short_name(key, unit), format_value(key, unit, value)))
     width = max((len(name) for name, _ in facts), default=0)
-    return [printable(f"{name:{width}}  {value}") for name, value in facts]
+    yield from (Text(value, f"{name:{width}}  ") for name, value in facts)
 
 
 def _is_silent(section: Section, report: Report) -> bool:
@@ -134,48 +158,43 @@ def _is_silent(section: Section, report: Report) -> bool:
     return not result.rows and all(one in report.warnings for one in result.warnings)
 
 
-def _section_text(section: Section, report: Report, width: int, clock: bool) -> str:
-    title = section.query.title or section.query.name
-    lines = [title, "=" * len(title)]
+def _section(section: Section, report: Report, clock: bool, most: int) -> Iterator[Block]:
+    query = section.query
+    yield Heading(query.title or query.name)
     if section.skipped is not None:
-        lines.append(_fill(f"not answered: {section.skipped.message}", width))
-    if section.result is not None:
-        own = [n for n in section.result.warnings if n not in report.warnings]
-        lines += [_fill(warning_text(notice), width) for notice in own]
-        result = section.result if clock else section.result.from_start()
-        if report.is_chosen:
-            lines.append(table_text(result, width, whole=True).rstrip("\n"))
-            lines += _more(section.left_out, section.query, report)
-        elif report.is_full:
-            lines.append(table_text(result, width).rstrip("\n"))
-            lines += _meaning(section.query, width)
-        else:
-            lines += _short_table(result, section.query, report, width)
-    return "\n".join(lines) + "\n"
-
-
-def _meaning(query: SqlFile, width: int) -> list[str]:
-    lines = [_fill(f"How to read it: {query.read}", width)] if query.read else []
-    return lines + [_fill(f"* {metric_text(metric)}", width) for metric in query.metrics]
-
-
-def _short_table(result: Result, query: SqlFile, report: Report, width: int) -> list[str]:
-    """The rows that say something: who lost nothing is one line, and long tables end."""
+        yield Text(f"not answered: {section.skipped.message}")
+    if section.result is None:
+        return
+    yield from doubts(n for n in section.result.warnings if n not in report.warnings)
+    result = section.result if clock else section.result.from_start()
+    if report.is_chosen:
+        yield Table(result, apart=False)
+        yield from _more(section.left_out, query, report)
+        return
     main, side = main_rows(result)
+    if report.is_full:
+        yield Table(main, apart=False)
+        if side:
+            yield Text(side_text(side).strip())
+        if query.read:
+            yield Text(f"How to read it: {query.read}")
+        if query.metrics:
+            yield Items(tuple(map(metric_text, query.metrics)))
+        return
+    # The rows that say something: who lost nothing is one line, and long tables end.
     lost = [row for row in main.rows if _has_lost(main, row)]
-    idle = len(main.rows) - len(lost)
-    shown = replace(main, rows=lost[:_ROWS])
-    lines = [table_text(shown, width, blocks=1).rstrip("\n")]
-    if idle:
-        lines.append(f"{idle} more lost nothing")
+    yield Table(replace(main, rows=lost[:most]), pieces=1, apart=False)
+    if idle := len(main.rows) - len(lost):
+        yield Text(f"{idle} more lost nothing")
     if side:
-        lines.append(f"{side} more wrote a few KiB on the side")
-    return lines + _more(len(lost) - _ROWS, query, report)
+        yield Text(f"{side} more wrote a few KiB on the side")
+    yield from _more(len(lost) - most, query, report)
 
 
-def _more(count: int, query: SqlFile, report: Report) -> list[str]:
+def _more(count: int, query: SqlFile, report: Report) -> Iterator[Block]:
     """Where the rows are that are not shown."""
-    return [f"{_rows(count)}: {report.command(query)}"] if count > 0 else []
+    if count > 0:
+        yield Text(f"{_rows(count)}:", command=report.command(query))
 
 
 def _rows(count: int) -> str:
@@ -186,17 +205,6 @@ def _has_lost(result: Result, row: tuple[Any, ...]) -> bool:
     """Whether the task of a row stood still; a row that is of no task always counts."""
     places = [result.columns.index(name) for name in _LOST if name in result.columns]
     return "tid" not in result.columns or not places or any(row[place] for place in places)
-
-
-def _words_text(width: int) -> str:
-    indent = max(len(word) for word in _WORDS) + 2
-    lines = [
-        textwrap.fill(
-            meaning, width, initial_indent=word.ljust(indent), subsequent_indent=" " * indent
-        )
-        for word, meaning in _WORDS.items()
-    ]
-    return "\n".join(["Words", "=====", *lines]) + "\n"
 
 
 def _section_record(section: Section) -> dict[str, Any]:
@@ -215,42 +223,6 @@ def _section_record(section: Section) -> dict[str, Any]:
     return record
 
 
-def _fill(text: str, width: int) -> str:
-    return folded(text, width, whole_words=False)
-
-
-# Of a table that is to be read in an issue.
-_MARKDOWN_ROWS = 20
-
-
-def report_markdown(report: Report, *, clock: bool = False) -> str:
-    """Times count from the first event, or (clock) are those of the trace clock."""
-    tables = (_section(section, report, clock) for section in report.sections)
-    return "\n".join([explain_markdown(report.verdict), *tables])
-
-
-def _section(section: Section, report: Report, clock: bool) -> str:
-    lines = [f"## {plain(section.query.title or section.query.name)}", ""]
-    if section.skipped is not None:
-        lines.append(f"Not answered: {plain(printable(section.skipped.message))}")
-    if section.result is not None:
-        result = section.result if clock else section.result.from_start()
-        own = tuple(n for n in result.warnings if n not in report.warnings)
-        result = replace(result, warnings=own)
-        main, side = (result, 0) if report.is_chosen else main_rows(result)
-        whole = report.is_full or report.is_chosen
-        shown = main if whole else replace(main, rows=main.rows[:_MARKDOWN_ROWS])
-        lines.append(markdown_text(shown).rstrip("\n"))
-        told = [side_text(side).strip()] if side else []
-        if cut := section.left_out or len(main.rows) - len(shown.rows):
-            told.append(f"{cut} more rows: `{printable(report.command(section.query))}`")
-        lines += [line for text in told for line in ("", text)]
-    return "\n".join(lines) + "\n"
-
-
-_FORMATS = ("text", "markdown", "html", "json")
-
-
 @reporter
 def run_report(
     run: Run,
@@ -267,20 +239,16 @@ def run_report(
     from wbscope.explain.verdict import build_report
     from wbscope.render.report_html import page_of, report_html
 
-    if form not in _FORMATS:
+    if form not in DOCUMENT:
         raise UsageError(
             "unknown-format",
             Phrase(Argument("format", form)),
             "is no format of a report",
-            have=", ".join(_FORMATS),
-            fix=Phrase(Argument("format", _FORMATS[0])),
+            have=", ".join(DOCUMENT),
+            fix=Phrase(Argument("format", TEXT)),
         )
-    if form == "html":
+    if form == HTML:
         (name,) = short_names([run.name])
         return report_html([page_of(run, name, span, sections)], clock=clock)
-    report = build_report(run, span, sections, full=full or (form == "json" and not sections))
-    if form == "json":
-        return report_json(report)
-    if form == "markdown":
-        return report_markdown(report, clock=clock)
-    return report_text(report, width, clock=clock)
+    report = build_report(run, span, sections, full=full or (form == JSON and not sections))
+    return written(report_document([report], clock=clock), form, width)

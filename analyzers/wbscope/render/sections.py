@@ -36,6 +36,9 @@ from wbscope.run.labels import joined
 MOST_ROWS = 100
 _TIMES = ("ts", "window_start_ns")
 _RIGHT = ' class="n"'
+# Longer values are broken.
+_LONG = 60
+_BROKEN = ' class="long"'
 
 
 def table_html(
@@ -70,7 +73,8 @@ def table_html(
 def _cell(value: Any, text: str, words: bool) -> str:
     is_number = isinstance(value, int | float)
     raw = f' data-v="{value!r}"' if is_number and str(value) != text else ""
-    return f"<td{'' if words else _RIGHT}{raw}>{escape(text, quote=False)}</td>"
+    kind = (_BROKEN if len(text) > _LONG else "") if words else _RIGHT
+    return f"<td{kind}{raw}>{escape(text, quote=False)}</td>"
 
 
 def copy_button(command: str | None, label: str) -> str:
@@ -230,9 +234,7 @@ def _joined(given: Sequence[tuple[str, Result]], pages: Sequence[RunPage]) -> Re
     return joined([(name, result.from_start()) for name, result in given])
 
 
-# Longer values are broken.
-_LONG = 60
-_BROKEN, _DIFFERS = ' class="long"', ' class="differs"'
+_DIFFERS = ' class="differs"'
 
 
 def environment_of_page(pages: Sequence[RunPage]) -> list[dict[str, Any]]:

@@ -76,15 +76,45 @@ def printable(text: str) -> str:
     return text
 
 
-def folded(text: str, width: int, indent: str = "  ", *, whole_words: bool = True) -> str:
-    """Lines of this width, those behind the first indented; `whole_words` may be wider."""
-    return textwrap.fill(
-        printable(text),
-        width,
+_KEPT = "\N{NO-BREAK SPACE}"
+_UNIT = re.compile(r"(\d) (%|[mun]?s|(?:[KMGTPE]i)?B(?:/s)?)(?=\W|$)")
+
+
+def fill(
+    text: str,
+    width: int,
+    lead: str = "",
+    command: str = "",
+    *,
+    indent: str | None = None,
+    whole_words: bool = True,
+) -> list[str]:
+    """Lines of this width; a number stays with its unit.
+
+    lead         in front of the first line; the others are as far to the right
+    command      behind the text, never broken
+    indent       of the other lines, in place of that
+    whole_words  even where they are wider than a line
+    """
+    told = _UNIT.sub(rf"\1{_KEPT}\2", printable(text))
+    if command:
+        told += f" {printable(command).replace(' ', _KEPT)}"
+    if indent is None:
+        indent = " " * len(lead) if lead else "  "
+    lines = textwrap.wrap(
+        told,
+        max(width, len(lead) + 20),
+        initial_indent=lead,
         subsequent_indent=indent,
         break_on_hyphens=False,
         break_long_words=not whole_words,
     )
+    return [line.replace(_KEPT, " ") for line in lines] or [lead.rstrip()]
+
+
+def folded(text: str, width: int, indent: str = "  ", *, whole_words: bool = True) -> str:
+    """The same as one text."""
+    return "\n".join(fill(text, width, indent=indent, whole_words=whole_words))
 
 
 def headings(result: Result) -> list[str]:

@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of a run as text, JSON and Markdown, its proof, and what the trace agrees with."""
+"""The verdict of a run, its proof, one wait in words, and what the trace agrees with."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from wbscope.base.result import unit_of
+from wbscope.base.result import Amount, Result, unit_of
 from wbscope.base.span import Span
 from wbscope.base.units import format_value
 from wbscope.explain.remedy import prove, trial_of, undo_of
 from wbscope.explain.story import Story
 from wbscope.explain.verdict import Verdict, verdict_of
 from wbscope.library.finding import Finding
+from wbscope.render.blocks import (
+    Block,
+    Commands,
+    Document,
+    Heading,
+    Table,
+    Text,
+    block_lines,
+    blocks_text,
+    doubts,
+    table_of,
+)
 from wbscope.render.json import document, notices, result_body
-from wbscope.render.text import PAGE_WIDTH, folded, printable, warning_text
+from wbscope.render.text import fill, printable
 from wbscope.run.agreement import DIFFERS, NOT_RECORDED, Agreement
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
 # Lines that a verdict takes at most: a terminal shows as many.
 FIRST_SCREEN = 24
-_INDENT = " " * 9
-_KEPT = "\N{NO-BREAK SPACE}"
-_UNIT = re.compile(r"(\d) (%|[mun]?s|(?:[KMGTPE]i)?B(?:/s)?)(?=\W|$)")
+_INDENT = 9
 _SHOWN = ("kernel", "cpus", "memory_bytes", "duration_ns", "events_count")
 
 
@@ -34,19 +42,19 @@ def verdict_text(verdict: Verdict, width: int, most: int = FIRST_SCREEN) -> str:
 
     Sentences that do not fit are told of as a number; the first one and its advice always stand.
     """
-    head = [*_head(verdict, width), ""]
+    head = [*blocks_text(_head(verdict), width).splitlines(), ""]
     if verdict.first is None:
         return "\n".join(head)
     first, *others = verdict.sentences()
-    told = [_sentence(first, width)]
+    told = [block_lines(_sentence(first), width)]
     advice = _short_advice(first, verdict, width)
     all_of_it = verdict.command("explain")
     # With any number in front of it.
-    longest = _fill("99 more, evidence and advice:", width, command=all_of_it)
+    longest = fill("99 more, evidence and advice:", width, command=all_of_it)
     room = most - len(head) - len(told[0]) - len(advice) - len(longest) - 1
     left_out = verdict.left_out_count
     for one in others:
-        lines = _sentence(one, width)
+        lines = block_lines(_sentence(one), width)
         if len(lines) > room:
             left_out += 1
             continue
@@ -54,34 +62,53 @@ def verdict_text(verdict: Verdict, width: int, most: int = FIRST_SCREEN) -> str:
         room -= len(lines)
     more = f"{left_out} more, " if left_out else ""
     body = [line for lines in told for line in lines]
-    last = _fill(f"{more}evidence and advice:", width, command=all_of_it)
+    last = fill(f"{more}evidence and advice:", width, command=all_of_it)
     return "\n".join([*head, *body, *advice, *last]) + "\n"
 
 
-def explain_text(verdict: Verdict, width: int) -> str:
+def explain_document(verdict: Verdict) -> Document:
     """Every sentence with how sure it is, the commands that show its numbers, and its advice."""
-    lines = [*_head(verdict, width)]
-    sentences = verdict.sentences()
-    for one in sentences:
-        lines += ["", *_sentence(one, width)]
-        lines += [f"{_INDENT}{line}" for line in _details(one, verdict, width)]
+    return Document(
+        lambda: explain_blocks(verdict),
+        lambda: explain_json(verdict),
+        lambda: table_of("explain", [_row(finding_record(one, verdict)) for one in _all(verdict)]),
+    )
+
+
+def explain_blocks(verdict: Verdict) -> Iterator[Block]:
+    """The same, block by block."""
+    yield from _head(verdict)
+    for one in verdict.sentences():
+        yield _sentence(one, apart=True)
+        yield from _details(one, verdict)
     if verdict.left_out_count:
         command = verdict.command("query", "findings")
-        lines += ["", *_fill(f"{verdict.left_out_count} more:", width, command=command)]
-    return "\n".join(lines) + "\n"
+        yield Text(f"{verdict.left_out_count} more:", command=command, apart=True)
 
 
-def story_text(story: Story, width: int) -> str:
+def _row(record: dict[str, Any]) -> dict[str, Any]:
+    """Facts are columns of the queries; of the advice, what a table has room for."""
+    advice = record["advice"]
+    return {**record, "facts": [], "advice": None if advice is None else advice["text"]}
+
+
+def _all(verdict: Verdict) -> tuple[Finding, ...]:
+    return (*verdict.findings, *verdict.facts)
+
+
+def story_document(story: Story) -> Document:
     """One line, or more, for each thing that happened, in the order of time."""
+    return Document(lambda: _story_blocks(story), lambda: story_json(story))
+
+
+def _story_blocks(story: Story) -> Iterator[Block]:
     dur = story.facts.get("dur")
     took = "" if dur is None else f", {format_value('dur', 'ns', dur)}"
-    lines = [printable(f"{story.run}: wait {story.stall}{took}")]
+    yield Heading(f"{story.run}: wait {story.stall}{took}", 1)
     for at, text in sorted(story.lines, key=lambda line: line[0]):
-        when = f"{format_value('ts', 'ns', at):>13}  "
-        lines += _fill(text, width, when)
+        yield Text(text, f"{format_value('ts', 'ns', at):>13}  ")
     if story.finding:
-        lines.append(f"{'':15}told of by the finding {story.finding}")
-    return "\n".join(lines) + "\n"
+        yield Text(f"told of by the finding {story.finding}", indent=15)
 
 
 def head_line(verdict: Verdict) -> str:
@@ -100,79 +127,59 @@ def head_line(verdict: Verdict) -> str:
     return printable(" | ".join(facts))
 
 
-def _head(verdict: Verdict, width: int) -> list[str]:
-    lines = [printable(f"{verdict.run}: {verdict.title}")]
-    if len(lines[0]) > width:
-        lines = [printable(f"{verdict.run}:"), *_fill(verdict.title, width, "")]
+def _head(verdict: Verdict) -> Iterator[Block]:
+    yield Heading(verdict.title, 1, verdict.run)
     if verdict.part_ns is not None:
         start, end = (format_value("ts", "ns", ns) for ns in verdict.part_ns)
-        lines.append(f"only from {start} to {end} of the run")
-    lines += [line for notice in verdict.warnings for line in _fill(warning_text(notice), width)]
-    facts = head_line(verdict)
-    return [*lines, *(_fill(facts, width, "") if facts else [])]
+        yield Text(f"only from {start} to {end} of the run")
+    yield from doubts(verdict.warnings)
+    if facts := head_line(verdict):
+        yield Text(facts)
 
 
-def _sentence(one: Finding, width: int) -> list[str]:
+def _sentence(one: Finding, *, apart: bool = False) -> Text:
     doubt = "" if one.confidence == "measured" else f" ({one.confidence})"
     label = "" if one.severity == "fact" else one.severity
-    return _fill(f"{one.text}{doubt}", width, f"{label:8} ")
+    return Text(f"{one.text}{doubt}", f"{label:8} ", apart=apart)
 
 
 def _short_advice(one: Finding, verdict: Verdict, width: int) -> list[str]:
     """What to do about the first, in a few lines."""
     if one.advice is None:
         return []
-    lines = ["", *_fill(one.advice.text, width, "To do:   ")]
-    lines += [f"{_INDENT}{printable(f'{knob} = {value}')}" for knob, value in one.advice.settings]
+    lines = ["", *fill(one.advice.text, width, "To do:   ")]
+    pad = " " * _INDENT
+    lines += [f"{pad}{printable(f'{knob} = {value}')}" for knob, value in one.advice.settings]
     trial = (text.partition(" -o ")[0] for text in trial_of(one, verdict.run))
-    tries = (f"{_INDENT}try: {printable(text)} ..." for text in trial if "--sysctl" in text)
+    tries = (f"{pad}try: {printable(text)} ..." for text in trial if "--sysctl" in text)
     return lines + [line for line in tries if len(line) <= width]
 
 
-def _details(one: Finding, verdict: Verdict, width: int) -> list[str]:
-    room = width - len(_INDENT)
-    lines = [] if one.severity == "fact" else [f"{one.confidence}; rule {one.id}"]
-    lines += _listed("see", commands_of(one, verdict), room)
-    if one.advice is None:
-        return lines
-    advice = one.advice
-    lines += _fill(advice.text, room, "to do: ")
-    lines += _listed("set", (f"{knob} = {value}" for knob, value in advice.settings), room)
-    lines += _listed("now", advice.now, room)
-    lines += _fill(advice.costs, room, "costs: ") if advice.costs else []
-    lines += _listed("try", trial_of(one, verdict.run), room)
-    expected = advice.expect or ("not predicted" if advice.settings else "")
-    lines += _fill(expected, room, "expect: ") if expected else []
-    lines += _listed("undo", undo_of(one), room)
-    return lines
+def _details(one: Finding, verdict: Verdict) -> Iterator[Block]:
+    if one.severity != "fact":
+        yield Text(f"{one.confidence}; rule {one.id}", indent=_INDENT)
+    yield from _commands("see", commands_of(one, verdict))
+    if (advice := one.advice) is None:
+        return
+    yield Text(advice.text, "to do: ", indent=_INDENT)
+    yield from _commands("set", (f"{knob} = {value}" for knob, value in advice.settings))
+    yield from _commands("now", advice.now)
+    if advice.costs:
+        yield Text(advice.costs, "costs: ", indent=_INDENT)
+    yield from _commands("try", trial_of(one, verdict.run))
+    if expected := advice.expect or ("not predicted" if advice.settings else ""):
+        yield Text(expected, "expect: ", indent=_INDENT)
+    yield from _commands("undo", undo_of(one))
+
+
+def _commands(label: str, lines: Iterable[str]) -> Iterator[Commands]:
+    if typed := tuple(lines):
+        yield Commands(typed, f"{label}: ", indent=_INDENT)
 
 
 def commands_of(one: Finding, verdict: Verdict) -> list[str]:
     """What shows the numbers of a finding, each command once."""
     return list(dict.fromkeys(proof.command(verdict.run) for proof in one.evidence))
-
-
-def _listed(label: str, texts: Iterable[str], width: int) -> list[str]:
-    """The label in front of the first; commands are never broken."""
-    lead = f"{label}: "
-    shown: Sequence[str] = [printable(text) for text in texts]
-    return [f"{lead if i == 0 else ' ' * len(lead)}{text}" for i, text in enumerate(shown)]
-
-
-def _fill(text: str, width: int, lead: str = "", command: str = "") -> list[str]:
-    """Lines of this width; a number stays with its unit, and a command behind the text whole."""
-    told = _UNIT.sub(rf"\1{_KEPT}\2", printable(text))
-    if command:
-        told += f" {printable(command).replace(' ', _KEPT)}"
-    lines = textwrap.wrap(
-        told,
-        max(width, len(lead) + 20),
-        initial_indent=lead,
-        subsequent_indent=" " * len(lead) if lead else "  ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    return [line.replace(_KEPT, " ") for line in lines] or [lead.rstrip()]
 
 
 _UNITS = {"cost_task_ns": "ns", "first_ns": "ns", "last_ns": "ns"}
@@ -183,7 +190,7 @@ def explain_json(verdict: Verdict) -> str:
     head: dict[str, Any] = {"run": verdict.run, "is_whole": verdict.is_whole}
     if verdict.part_ns is not None:
         head["part_ns"] = list(verdict.part_ns)
-    rows = [finding_record(one, verdict) for one in (*verdict.findings, *verdict.facts)]
+    rows = [finding_record(one, verdict) for one in _all(verdict)]
     body = {"units": _UNITS, "rows": rows, "warnings": notices(verdict.warnings)}
     return document("explain", head, body)
 
@@ -225,27 +232,6 @@ def finding_record(one: Finding, verdict: Verdict) -> dict[str, Any]:
     return record
 
 
-def explain_markdown(verdict: Verdict) -> str:
-    """For a bug report: headings, sentences, commands in blocks."""
-    lines = [f"# {_plain(verdict.title)}", "", f"`{printable(verdict.run)}`"]
-    facts = head_line(verdict)
-    lines += [facts, ""] if facts else [""]
-    lines += [f"> **{notice.slug}** {_plain(notice.message)}" for notice in verdict.warnings]
-    for one in verdict.sentences():
-        label = "" if one.severity == "fact" else f"**{one.severity}** "
-        doubt = "" if one.confidence == "measured" else f" *({one.confidence})*"
-        lines += ["", f"{label}{_plain(one.text)}{doubt}"]
-        lines += _block(commands_of(one, verdict))
-        if one.advice is not None:
-            lines += ["", f"To do: {_plain(one.advice.text)}"]
-            settings = [f"{knob} = {value}" for knob, value in one.advice.settings]
-            lines += _block([*settings, *(f"# {text}" for text in trial_of(one, verdict.run))])
-            lines += ["", f"Costs: {_plain(one.advice.costs)}"] if one.advice.costs else []
-            expected = one.advice.expect or "not predicted"
-            lines += ["", f"Expect: {_plain(expected)}"] if settings else []
-    return "\n".join(lines) + "\n"
-
-
 def story_json(story: Story) -> str:
     """wbscope.stall/1: the steps in words, and the facts behind them."""
     rows = [
@@ -257,57 +243,55 @@ def story_json(story: Story) -> str:
     return document("stall", head, body)
 
 
-def _block(lines: Any) -> list[str]:
-    texts = [printable(line) for line in lines]
-    return ["", "```sh", *texts, "```"] if texts else []
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown takes for nothing else."""
-    out = printable(text)
-    for char in "\\`*_<>[]|#":
-        out = out.replace(char, f"\\{char}")
-    return out
-
-
-def proof_text(run: Run, span: Span, width: int) -> str:
-    """A line for each number; the last one says how many agree."""
+def proof_document(run: Run, span: Span) -> Document:
+    """Each number of the findings beside that of the query named for it; how many agree."""
     verdict = verdict_of(run, span)
-    lines, count, wrong = [], 0, 0
-    for one in (*verdict.findings, *verdict.facts):
-        for proven in prove(run, one, Filters(span=span)):
-            if proven.told is None:
-                continue
-            count += 1
-            wrong += not proven.holds
-            told = format_value(proven.fact, unit_of(proven.fact), proven.told)
-            verb = "agrees" if proven.holds else f"differs: {proven.found}"
-            line = f"{one.id:22} {proven.fact:26} {told:>12}  {proven.query:18} {verb}"
-            lines.append(line if len(line) <= width else line.replace("  ", " "))
-    lines.append(
-        f"{count - wrong} of {count} numbers agree with the queries that are named for them"
-    )
-    return "\n".join(lines) + "\n"
+    rows = [
+        (
+            one.id,
+            proven.fact,
+            Amount(format_value(proven.fact, unit_of(proven.fact), proven.told)),
+            proven.query,
+            "agrees" if proven.holds else f"differs: {proven.found}",
+        )
+        for one in _all(verdict)
+        for proven in prove(run, one, Filters(span=span))
+        if proven.told is not None
+    ]
+    agree = sum(row[-1] == "agrees" for row in rows)
+    table = Result("proof", ("finding", "fact", "told", "query", "verdict"), {}, rows)
+    told = f"{agree} of {len(rows)} numbers agree with the queries that are named for them"
+
+    def blocks() -> Iterator[Block]:
+        yield Text(told)
+        yield Table(table)
+
+    return Document(blocks, table=lambda: table)
 
 
 Row = dict[str, Any]
 
-_HEADINGS = ("verdict", "source", "what", "trace", "other", "residual")
-_WORDS = 3  # of these columns, which stand on the left
 _LAW = "control law"
 _DIGITS = 3  # of a share: tenths of a per cent
 
 
-def check_text(agreement: Agreement, width: int = PAGE_WIDTH) -> str:
-    """The verdict first, then a line for each comparison, then the reasons."""
-    lines = [f"wbscope check: {printable(agreement.run)}", ""]
-    lines += [folded(warning_text(notice), width) for notice in agreement.result.warnings]
-    lines += [folded(f"{agreement.told()}.", width), ""]
+def check_document(agreement: Agreement) -> Document:
+    """The verdict first, then a row for each comparison, then the reasons."""
+    return Document(
+        lambda: _check_blocks(agreement), lambda: check_json(agreement), lambda: agreement.result
+    )
+
+
+def _check_blocks(agreement: Agreement) -> Iterator[Block]:
+    yield Heading(f"wbscope check: {agreement.run}", 1)
+    yield from doubts(agreement.result.warnings)
+    yield Text(f"{agreement.told()}.", apart=True)
     rows = agreement.result.records()
-    lines += _table([_cells(row) for row in rows if row["verdict"] != NOT_RECORDED])
-    lines.append("")
-    lines += [folded(text, width) for text in _reasons(rows)]
-    return "\n".join(lines) + "\n"
+    compared = [_cells(row) for row in rows if row["verdict"] != NOT_RECORDED]
+    columns = ("verdict", "source", "what", "trace", "other", "residual")
+    yield Table(Result("check", columns, {}, compared))
+    for place, text in enumerate(_reasons(rows)):
+        yield Text(text, apart=place == 0)
 
 
 def check_json(agreement: Agreement) -> str:
@@ -320,38 +304,23 @@ def check_json(agreement: Agreement) -> str:
     return document("check", head, result_body(agreement.result))
 
 
-def _cells(row: Row) -> list[str]:
-    words = [printable(str(row[name])) for name in ("verdict", "source", "what")]
-    values = [_amount(row["unit"], row[name]) for name in ("trace_value", "other_value")]
-    return [*words, *values, _share(row["residual_ratio"])]
+def _cells(row: Row) -> tuple[str, ...]:
+    words = (str(row[name]) for name in ("verdict", "source", "what"))
+    values = (_amount(row["unit"], row[name]) for name in ("trace_value", "other_value"))
+    return (*words, *values, _share(row["residual_ratio"]))
 
 
-def _amount(unit: str, value: Any) -> str:
+def _amount(unit: str, value: Any) -> Amount:
     """Sizes and times with a prefix; pages, calls and events as the kernel counts them."""
     known = unit if unit in ("bytes", "ns") else None
     text = format_value("value", known, value)
-    return text if known is not None or value is None else f"{text} {unit}"
+    return Amount(text if known is not None or value is None else f"{text} {unit}")
 
 
-def _share(value: float | None) -> str:
+def _share(value: float | None) -> Amount:
     """No -0.0 %."""
     known = None if value is None else round(value, _DIGITS) + 0.0
-    return format_value("residual_ratio", "ratio", known)
-
-
-def _table(cells: list[list[str]]) -> list[str]:
-    rows = [list(_HEADINGS), *cells]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
-    rows.insert(1, ["-" * width for width in widths])
-    return ["  ".join(_padded(row, widths)).rstrip() for row in rows]
-
-
-def _padded(row: list[str], widths: list[int]) -> list[str]:
-    pairs = zip(row, widths, strict=True)
-    return [
-        text.ljust(width) if place < _WORDS else text.rjust(width)
-        for place, (text, width) in enumerate(pairs)
-    ]
+    return Amount(format_value("residual_ratio", "ratio", known))
 
 
 def _reasons(rows: list[Row]) -> list[str]:
@@ -368,4 +337,4 @@ def _reasons(rows: list[Row]) -> list[str]:
         elif row["what"] == _LAW:
             texts.append(f"{_LAW}: {row['why']}")
     texts += [f"not recorded: {', '.join(names)}: {why}" for why, names in missing.items()]
-    return [printable(text) for text in texts]
+    return texts

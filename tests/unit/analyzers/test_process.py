@@ -20,8 +20,8 @@ from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import SetupError
 from wbscope.base.held_folder import HeldFolder
 from wbscope.base.system import absolute, current_folder
+from wbscope.cli.output import ProgressBar
 from wbscope.record import choose
-from wbscope.render.progress import ProgressBar
 from wbscope.source.plain_files import first_bytes
 
 # What needs a process of its own: pipes, signals, terminals, full disks.

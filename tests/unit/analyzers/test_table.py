@@ -20,7 +20,7 @@ from support.runs import REPOSITORY, example
 from support.waits import GUARD_SECONDS
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result, unit_of
-from wbscope.cli.formats import Choice, parse_choice
+from wbscope.cli.options import Choice, Rows
 from wbscope.cli.output import coloured, keeps_colours
 from wbscope.cli.verbs import VERBS
 from wbscope.render.text import table_text
@@ -207,7 +207,7 @@ _MANY = ", ".join(f"{number} AS value{number}_bytes" for number in range(30))
 
 
 def _tids(**options: str) -> list[int]:
-    chosen = parse_choice(options.get("columns"), options.get("sort"), options.get("limit"))
+    chosen = Rows(**options).choice()
     return [row[0] for row in chosen.of(_RESULT).rows]
 
 

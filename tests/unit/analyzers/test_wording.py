@@ -117,12 +117,8 @@ PERF_TEXT = REPOSITORY / "tests/data/text/perf-6.1-ns.txt"
 @pytest.mark.parametrize(
     ("words", "wanted", "starts"),
     [
-        (("report", "TRACE", "--html"), ("report", "TRACE", "-o", "report.html"), b"<!doctype"),
-        (
-            ("report", "TRACE", "--html", "a.html"),
-            ("report", "TRACE", "-o", "a.html"),
-            b"<!doctype",
-        ),
+        (("report", "TRACE", "--html"), ("report", "TRACE", "--html", "report.html"), b"<!doctype"),
+        (("report", "TRACE", "--htm"), ("report", "TRACE", "-o", "report.html"), b"<!doctype"),
         (("report", "TRACE", "--format", "md"), ("report", "TRACE", "-o", "report.md"), b"# "),
         (("timeline", "TRACE"), ("timeline", "TRACE", "-o", "a.pftrace"), b"\x0a"),
         (("convert", "TRACE"), ("convert", "TRACE", "-o", "a.pftrace"), b"\x0a"),

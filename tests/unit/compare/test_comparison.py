@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from scipy.stats import fisher_exact
-from support.rundata import LEVEL, RATE, TIME, WRITES, metric, run, side
+from support.rundata import LEVEL, RATE, TIME, WRITES, glance_text, metric, run, side
 from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.comparison import (
@@ -26,7 +26,6 @@ from wbscope.compare.rundata import Fact
 from wbscope.compare.sameness import Difference, differences, is_before, unknown_facts
 from wbscope.measure.metric import Metric, Scalars, better_of, join_name, split_name
 from wbscope.render.changes import change_text, row_p
-from wbscope.render.compare_screen import glance_text
 
 # What a comparison says, and when it says nothing.
 

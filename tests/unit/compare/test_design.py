@@ -38,7 +38,8 @@ from wbscope.compare.gate import GateResult, Verdict, judge
 from wbscope.compare.pass_rate import Look, look_sizes, pass_rate, until_decided
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.measure.metric import Metric
-from wbscope.render.gate import gate_markdown, gate_text
+from wbscope.render.blocks import blocks_markdown
+from wbscope.render.gate import gate_blocks, gate_text
 from wbscope.stats.repeated import fisher
 from wbscope.stats.tests import look_levels
 
@@ -388,7 +389,7 @@ def test_every_page_has_them() -> None:
     policy = Policy((Rule(RUN_TIME.name, Margin("5%", 0.05)),))
     sides = run_side("A", {RUN_TIME: stalled(2, 8)}), run_side("B", {RUN_TIME: steady(1)})
     result = judge(*sides, policy, [])
-    for text in (gate_text(result), gate_markdown(result)):
+    for text in (gate_text(result), blocks_markdown(gate_blocks(result))):
         assert "A7 (" in text
 
 

@@ -14,15 +14,13 @@ import pytest
 from scipy import stats
 from support.archives import unpacked
 from support.opsruns import ops_runs
-from support.rundata import metric
+from support.rundata import compare_markdown, compare_text, metric
 from support.rundata import side as run_side
 from wbscope.compare.comparison import Side, compare_sides
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Policy, budget_rule
 from wbscope.render.changes import described_text, median_text
-from wbscope.render.compare import compare_text
 from wbscope.render.compare_html import compare_html
-from wbscope.render.compare_screen import compare_markdown
 from wbscope.render.gate import gate_text
 
 # Files of measurements on the sides of compare, gate and baseline.

@@ -17,12 +17,20 @@ from golden.truncated_v6 import case as truncated
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, mannwhitneyu
 from support.properties import for_all
-from support.rundata import LEVEL, RATE, TIME, metric, side
+from support.rundata import (
+    LEVEL,
+    RATE,
+    TIME,
+    compare_markdown,
+    compare_text,
+    glance_text,
+    metric,
+    side,
+)
 from wbscope.compare.comparison import Comparison, compare_sides
 from wbscope.compare.ranking import FALSE_SHARE, looked_through, matter_most, tally
 from wbscope.measure.metric import Metric
-from wbscope.render.compare import compare_text
-from wbscope.render.compare_screen import compare_markdown, glance_text, is_short
+from wbscope.render.compare import is_short
 from wbscope.stats.tests import false_discovery
 
 # Many rows at once: what is more than chance, what counts, what is told first.

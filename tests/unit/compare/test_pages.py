@@ -10,7 +10,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, run, side
+from support.rundata import (
+    LEVEL,
+    RATE,
+    TIME,
+    WRITES,
+    compare_markdown,
+    compare_text,
+    damaged,
+    lost,
+    metric,
+    run,
+    side,
+)
 from wbscope.compare.comparison import Comparison, Side, compare_sides
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
@@ -18,9 +30,9 @@ from wbscope.compare.sameness import facts_text
 from wbscope.measure.metric import Metric
 from wbscope.measure.tables import parse_ops
 from wbscope.render.changes import described_text, mean_text
-from wbscope.render.compare import compare_text, gain, mmtests_text
+from wbscope.render.compare import gain, mmtests_text
 from wbscope.render.compare_html import compare_html
-from wbscope.render.compare_screen import compare_json, compare_markdown
+from wbscope.render.compare_json import compare_json
 from wbscope.render.gate import evidence_text
 
 # Every way to print a comparison says what must be known before its numbers.
