@@ -88,6 +88,42 @@ goes_round!(event, next) =
   AND next.bdi = event.bdi
   AND next.dirtied = event.dirtied;
 
+-- Returns of a system call, each with its entry: calls never nest within a
+-- task, so that what is before a return is its entry, or that is lost. exit and
+-- enter are the adapters of its events.
+returned!(exit, enter, number) =
+  SELECT
+    x.tid,
+    number AS call,
+    x.seq AS exit_seq,
+    x.ts AS exit_ts,
+    x.ret, x.prev_seq,
+    e.seq AS enter_seq,
+    e.ts AS enter_ts,
+    e.fd
+  FROM exit AS x
+  LEFT JOIN enter AS e ON e.seq = x.prev_seq;
+
+-- Its entries that no return follows, but another entry, or nothing: of each
+-- task the last of all, by twice its seq, and one more of a return.
+entered!(enter, exit, number) =
+  SELECT e.tid, number AS call, e.seq, e.ts, n.ts AS next_ts
+  FROM enter AS n
+  CROSS JOIN enter AS e ON e.seq = n.prev_seq
+  UNION ALL
+  SELECT e.tid, number, e.seq, e.ts, NULL
+  FROM (
+    SELECT s.tid, max(s.step) AS step
+    FROM (
+      SELECT e.tid, max(e.seq) * 2 AS step FROM enter AS e GROUP BY e.tid
+      UNION ALL
+      SELECT x.tid, max(x.seq) * 2 + 1 FROM exit AS x GROUP BY x.tid
+    ) AS s
+    GROUP BY s.tid
+  ) AS l
+  CROSS JOIN enter AS e ON e.seq = l.step / 2
+  WHERE l.step % 2 = 0;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;

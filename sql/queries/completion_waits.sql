@@ -12,7 +12,9 @@
 -- @grain    task and bdi; order wait_ns descending, tid, bdi
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   tid INTEGER thread that waits
 -- @column   comm TEXT its name
+-- @column   bdi TEXT backing device
 -- @column   waits_count INTEGER waits
 -- @column   unfinished_count INTEGER waits whose end is not in the trace
 -- @column   wait_ns INTEGER waited, together
@@ -22,14 +24,26 @@
 --   together, until the kernel had written enough data to the disk
 -- @metric   wait_max_ns lower: the longest that one write of the task stood
 --   still
+WITH
+  wait AS (
+    SELECT
+      c.tid,
+      coalesce(t.comm, 'tid ' || c.tid) AS comm,
+      c.device AS bdi,
+      c.ts, c.bytes,
+      CASE WHEN c.cut IS NULL THEN c.end_ts - c.ts END AS wait_ns
+    FROM wb_call AS c
+    LEFT JOIN wb_task AS t ON task_of!(t, c)
+    WHERE c.call = 'balance_dirty_pages_waiting'
+  )
 SELECT
   w.tid, w.comm, w.bdi,
   count(*) AS waits_count,
   count(*) - count(w.wait_ns) AS unfinished_count,
   sum(w.wait_ns) AS wait_ns,
   max(w.wait_ns) AS wait_max_ns,
-  sum(w.asked_bytes) AS asked_bytes
-FROM wb_completion_wait AS w
+  sum(w.bytes) AS asked_bytes
+FROM wait AS w
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE in_time!(w.ts, b)

@@ -40,12 +40,13 @@
 WITH
   chosen AS (
     SELECT
-      r.device, r.protocol, r.op, r.end_ts, r.bytes, r.error,
+      r.device, r.protocol, r.call AS op, r.end_ts, r.bytes, r.error,
       r.end_ts - r.ts AS latency_ns
-    FROM wb_server_request AS r
+    FROM wb_call AS r
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE in_time!(r.ts, b)
+    WHERE r.protocol IS NOT NULL
+      AND in_time!(r.ts, b)
       AND (p.bdi IS NULL OR r.device = p.bdi)
   ),
   ranked AS (

@@ -41,9 +41,10 @@ WITH
     SELECT s.tid, s.task_id, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
     FROM _throttle_piece AS s
     UNION ALL
-    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.ts + w.slept_ns
-    FROM wb_completion_wait AS w
-    WHERE w.slept_ns IS NOT NULL
+    SELECT w.tid, t.task_id, w.device, NULL, w.ts, w.end_ts
+    FROM wb_call AS w
+    LEFT JOIN wb_task AS t ON task_of!(t, w)
+    WHERE w.call = 'balance_dirty_pages_waiting' AND w.end_ts IS NOT NULL
   ),
   throttled_task AS (
     SELECT
@@ -152,9 +153,10 @@ WITH
     FROM wb_throttle_pause AS t
     WHERE t.slept_ns > 0
     UNION ALL
-    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
-    FROM wb_completion_wait AS w
-    WHERE w.slept_ns > 0
+    SELECT w.tid, t.task_id, w.device, NULL, w.ts, w.end_ts - w.ts
+    FROM wb_call AS w
+    LEFT JOIN wb_task AS t ON task_of!(t, w)
+    WHERE w.call = 'balance_dirty_pages_waiting' AND w.end_ts > w.ts
   )
 SELECT
   w.window_index, s.tid, s.task_id, s.bdi, s.cgroup_ino,

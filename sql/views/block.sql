@@ -600,10 +600,11 @@ FROM wb_wait_request AS r
 WHERE r.is_journal = 1
   AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
 UNION ALL
-SELECT 'server', v.device, v.ts, v.until_ts
-FROM wb_server_request AS v
-WHERE v.end_ts IS NOT NULL
-  OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
+SELECT 'server', v.device, v.ts, coalesce(v.end_ts, b.last_ts)
+FROM wb_call AS v
+CROSS JOIN wb_units AS b
+WHERE v.protocol IS NOT NULL
+  AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events))
 UNION ALL
 SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
 FROM kswapd_pair AS k

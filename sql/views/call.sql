@@ -1,16 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- System calls of tasks that write, or wait until data is on the disk.
+-- Calls of tasks that write, that wait until data is on the disk, that hold
+-- tasks up, or that ask a server.
 
 -- @view     wb_call
 -- @summary  System calls that write, copies inside the kernel, and calls that
---   wait until data is on the disk, with what file systems do in them: each
---   from its entry to its return.
+--   wait until data is on the disk, with what file systems do in them; calls of
+--   balance_dirty_pages() by two probes, also of those in free run, which fire
+--   no event, and its waits for the flusher in the patches of February 2011;
+--   requests to the servers of NFS and FUSE: each from its entry to its return.
 -- @grain    call, or the event at one end of it; order tid, seq
 -- @optional syscalls:sys_exit_write, syscalls:sys_enter_write,
 --   syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
 --   syscalls:sys_enter_sync, syscalls:sys_exit_sync,
 --   ext4:ext4_sync_file_enter, nfs:nfs_fsync_enter,
---   nfs:nfs_writeback_inode_enter, sched:sched_process_exit
+--   nfs:nfs_writeback_inode_enter, sched:sched_process_exit,
+--   wbscope:balance_dirty_pages_entry, wbscope:balance_dirty_pages_return,
+--   writeback:writeback_balance_dirty_pages_waiting, nfs:nfs_initiate_write,
+--   nfs:nfs_initiate_commit, fuse:fuse_request_send
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
 -- @column   ts INTEGER ns, when it was entered; when it returned, where the
@@ -19,11 +25,14 @@
 --   ended; for cut = lost until when it can have lasted at most, NULL where
 --   that is not known
 -- @column   tid INTEGER thread
--- @column   call TEXT its name: write, fsync, ext4_sync_file ...
+-- @column   call TEXT its name: write, fsync, ext4_sync_file,
+--   balance_dirty_pages, balance_dirty_pages_waiting; of a request what it
+--   asks for: WRITE, COMMIT, of FUSE all others, too
 -- @column   is_write INTEGER 0: a copy inside the kernel; 1: a write of which
---   an end is lost; 2: any other write; NULL = it waits for the disk
+--   an end is lost; 2: any other write; NULL = none of these
 -- @column   is_sync INTEGER 1: a system call that waits until data is on the
---   disk; 0: what a file system does in one, or at close(); NULL = it writes
+--   disk; 0: what a file system does in one, or at close(); NULL = none of
+--   these
 -- @column   fd INTEGER descriptor of a write; NULL when the entry was not
 --   recorded
 -- @column   written_bytes INTEGER result of a write; NULL = its return was not
@@ -31,12 +40,30 @@
 -- @column   errno INTEGER error that a call returned which waits; 0 = none;
 --   NULL = its return was not recorded, or does not tell
 -- @column   device TEXT major:minor or name of the bdi, where the file system's
---   events tell
+--   events tell; of a call in free run that of another call with the same
+--   bdi_writeback; NULL = none was throttled
 -- @column   cut TEXT start or end: it was under way when the trace began or
 --   ended; exit: the task exited in it; lost: the event at one end is missing;
---   NULL = whole
+--   NULL = whole; not told of balance_dirty_pages and requests
+-- @column   end_seq INTEGER of balance_dirty_pages and requests: of the return
+--   or answer; NULL = not in the trace
+-- @column   cgroup_ino INTEGER of balance_dirty_pages: cgroup that owns the wb;
+--   1 = root
+-- @column   events_count INTEGER of it: balance_dirty_pages events of the call;
+--   0 = it was in free run
+-- @column   is_paused INTEGER of it 1: one of them has a pause above 0
+-- @column   is_async INTEGER of it 1: it returned -EAGAIN in place of the last
+--   pause (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER of it: what the task dirtied since its last
+--   call: pages minus those that the last call left uncounted
+-- @column   protocol TEXT of a request: nfs or fuse
+-- @column   bytes INTEGER of a request the data of a WRITE, of a wait of 2011
+--   the pages that it wants to see written
+-- @column   error INTEGER of a request 0, or a negative errno; NULL = no answer
+-- @column   answer_tid INTEGER of a request: thread in which the answer came
 -- @index    tid is_write seq
--- @source   kernel/trace/trace_syscalls.c; fs/ext4/fsync.c; fs/nfs/write.c
+-- @source   kernel/trace/trace_syscalls.c; fs/ext4/fsync.c; fs/nfs/write.c;
+--   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
 CREATE VIEW wb_call AS
 WITH
@@ -44,41 +71,26 @@ WITH
   -- lost.
   -- What returned; without an entry where that is lost, or before the trace.
   returned AS (
-    SELECT
-      x.tid,
-      1 AS call,
-      x.seq AS exit_seq,
-      x.ts AS exit_ts,
-      x.ret, x.prev_seq,
-      e.seq AS enter_seq,
-      e.ts AS enter_ts,
-      e.fd
-    FROM raw_sys_exit_write AS x
-    LEFT JOIN raw_sys_enter_write AS e ON e.seq = x.prev_seq
+    SELECT r.* FROM returned!(raw_sys_exit_write, raw_sys_enter_write, 1) AS r
     UNION ALL
-    SELECT x.tid, 2, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_pwrite64 AS x
-    LEFT JOIN raw_sys_enter_pwrite64 AS e ON e.seq = x.prev_seq
+    SELECT r.*
+    FROM returned!(raw_sys_exit_pwrite64, raw_sys_enter_pwrite64, 2) AS r
     UNION ALL
-    SELECT x.tid, 3, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_writev AS x
-    LEFT JOIN raw_sys_enter_writev AS e ON e.seq = x.prev_seq
+    SELECT r.* FROM returned!(raw_sys_exit_writev, raw_sys_enter_writev, 3) AS r
     UNION ALL
-    SELECT x.tid, 4, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_pwritev AS x
-    LEFT JOIN raw_sys_enter_pwritev AS e ON e.seq = x.prev_seq
+    SELECT r.*
+    FROM returned!(raw_sys_exit_pwritev, raw_sys_enter_pwritev, 4) AS r
     UNION ALL
-    SELECT x.tid, 5, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_pwritev2 AS x
-    LEFT JOIN raw_sys_enter_pwritev2 AS e ON e.seq = x.prev_seq
+    SELECT r.*
+    FROM returned!(raw_sys_exit_pwritev2, raw_sys_enter_pwritev2, 5) AS r
     UNION ALL
-    SELECT x.tid, 6, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_copy_file_range AS x
-    LEFT JOIN raw_sys_enter_copy_file_range AS e ON e.seq = x.prev_seq
+    SELECT r.*
+    FROM returned!(
+      raw_sys_exit_copy_file_range, raw_sys_enter_copy_file_range, 6
+    ) AS r
     UNION ALL
-    SELECT x.tid, 7, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
-    FROM raw_sys_exit_sendfile64 AS x
-    LEFT JOIN raw_sys_enter_sendfile64 AS e ON e.seq = x.prev_seq
+    SELECT r.*
+    FROM returned!(raw_sys_exit_sendfile64, raw_sys_enter_sendfile64, 7) AS r
   ),
   lost AS (
     SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
@@ -130,18 +142,46 @@ SELECT
   w.ret AS written_bytes,
   NULL AS errno,
   NULL AS device,
-  w.cut
+  w.cut,
+  NULL AS end_seq,
+  NULL AS cgroup_ino,
+  NULL AS events_count,
+  NULL AS is_paused,
+  NULL AS is_async,
+  NULL AS dirtied_bytes,
+  NULL AS protocol,
+  NULL AS bytes,
+  NULL AS error,
+  NULL AS answer_tid
 FROM written AS w
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_units AS b
 UNION ALL
 SELECT
   s.seq, s.ts, s.end_ts, s.tid, s.call, NULL, s.is_sync, NULL, NULL, s.errno,
   coalesce(n.bdi, s.device),
-  s.cut
+  s.cut, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM _sync_call AS s
 -- ext4 names a partition.
 LEFT JOIN wb_device AS n
-  ON instr(n.partitions, ' ' || s.device || ' ') > 0;
+  ON instr(n.partitions, ' ' || s.device || ' ') > 0
+UNION ALL
+SELECT
+  p.seq, p.ts, p.end_ts, p.tid, 'balance_dirty_pages', NULL, NULL, NULL, NULL,
+  NULL, p.bdi, NULL, p.end_seq, p.cgroup_ino, p.events_count, p.is_paused,
+  p.is_async, p.dirtied_bytes, NULL, NULL, NULL, NULL
+FROM _probe_call AS p
+UNION ALL
+SELECT
+  w.seq, w.ts, w.end_ts, w.tid, 'balance_dirty_pages_waiting', NULL, NULL, NULL,
+  NULL, NULL, w.bdi, w.cut, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  w.asked_bytes, NULL, NULL
+FROM _completion_wait AS w
+UNION ALL
+SELECT
+  r.seq, r.ts, r.end_ts, r.tid, r.op, NULL, NULL, NULL, NULL, NULL, r.device,
+  NULL, r.end_seq, NULL, NULL, NULL, NULL, NULL, r.protocol, r.bytes, r.error,
+  r.answer_tid
+FROM _server_request AS r;
 
 -- @view     _write_entered
 -- @summary  Entries of system calls that write, each with its return.
@@ -153,134 +193,28 @@ LEFT JOIN wb_device AS n
 -- @column   next_ts INTEGER ns, of its next entry; NULL = nothing of that call
 --   follows
 CREATE VIEW _write_entered AS
-WITH
-  -- Per task and call, the last of all entries and returns: twice its seq, and
-  -- one more where it is a return.
-  ends AS (
-    SELECT e.tid, 1 AS call, max(e.seq) * 2 AS step
-    FROM raw_sys_enter_write AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 1, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_write AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 2, max(e.seq) * 2
-    FROM raw_sys_enter_pwrite64 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 2, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwrite64 AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 3, max(e.seq) * 2
-    FROM raw_sys_enter_writev AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 3, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_writev AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 4, max(e.seq) * 2
-    FROM raw_sys_enter_pwritev AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 4, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwritev AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 5, max(e.seq) * 2
-    FROM raw_sys_enter_pwritev2 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 5, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_pwritev2 AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 6, max(e.seq) * 2
-    FROM raw_sys_enter_copy_file_range AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 6, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_copy_file_range AS x
-    GROUP BY x.tid
-    UNION ALL
-    SELECT e.tid, 7, max(e.seq) * 2
-    FROM raw_sys_enter_sendfile64 AS e
-    GROUP BY e.tid
-    UNION ALL
-    SELECT x.tid, 7, max(x.seq) * 2 + 1
-    FROM raw_sys_exit_sendfile64 AS x
-    GROUP BY x.tid
-  ),
-  last AS (
-    SELECT e.call, max(e.step) AS step
-    FROM ends AS e
-    GROUP BY e.tid, e.call
-  )
--- Entries that no return follows, but another entry, or nothing.
-SELECT e.tid, 1 AS call, e.seq, e.ts, n.ts AS next_ts
-FROM raw_sys_enter_write AS n
-CROSS JOIN raw_sys_enter_write AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_write, raw_sys_exit_write, 1) AS e
 UNION ALL
-SELECT e.tid, 2, e.seq, e.ts, n.ts
-FROM raw_sys_enter_pwrite64 AS n
-CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_pwrite64, raw_sys_exit_pwrite64, 2) AS e
 UNION ALL
-SELECT e.tid, 3, e.seq, e.ts, n.ts
-FROM raw_sys_enter_writev AS n
-CROSS JOIN raw_sys_enter_writev AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_writev, raw_sys_exit_writev, 3) AS e
 UNION ALL
-SELECT e.tid, 4, e.seq, e.ts, n.ts
-FROM raw_sys_enter_pwritev AS n
-CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_pwritev, raw_sys_exit_pwritev, 4) AS e
 UNION ALL
-SELECT e.tid, 5, e.seq, e.ts, n.ts
-FROM raw_sys_enter_pwritev2 AS n
-CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_pwritev2, raw_sys_exit_pwritev2, 5) AS e
 UNION ALL
-SELECT e.tid, 6, e.seq, e.ts, n.ts
-FROM raw_sys_enter_copy_file_range AS n
-CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = n.prev_seq
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(
+  raw_sys_enter_copy_file_range, raw_sys_exit_copy_file_range, 6
+) AS e
 UNION ALL
-SELECT e.tid, 7, e.seq, e.ts, n.ts
-FROM raw_sys_enter_sendfile64 AS n
-CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = n.prev_seq
-UNION ALL
-SELECT e.tid, 1, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_write AS e ON e.seq = l.step / 2
-WHERE l.call = 1 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 2, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = l.step / 2
-WHERE l.call = 2 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 3, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_writev AS e ON e.seq = l.step / 2
-WHERE l.call = 3 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 4, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = l.step / 2
-WHERE l.call = 4 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 5, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = l.step / 2
-WHERE l.call = 5 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 6, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = l.step / 2
-WHERE l.call = 6 AND l.step % 2 = 0
-UNION ALL
-SELECT e.tid, 7, e.seq, e.ts, NULL
-FROM last AS l
-CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = l.step / 2
-WHERE l.call = 7 AND l.step % 2 = 0;
+SELECT e.tid, e.call, e.seq, e.ts, e.next_ts
+FROM entered!(raw_sys_enter_sendfile64, raw_sys_exit_sendfile64, 7) AS e;
 
 -- @view     _sync_call
 -- @summary  Calls that wait until data is on the disk: system calls, and what
@@ -400,7 +334,392 @@ SELECT
     ELSE 'end'
   END AS cut
 FROM paired AS p
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_units AS b
 CROSS JOIN lost AS l
 WHERE p.is_exit = 0
   AND (p.is_entry = 1 OR p.prev_is_entry IS NULL OR p.prev_is_entry = 0);
+
+-- @view     _probe_call
+-- @summary  Calls of balance_dirty_pages() by the probes on its entry and
+--   return: exact bytes and time, also of calls in free run, which fire no
+--   event. Empty where the probes were not recorded.
+-- @grain    call; order seq
+-- @optional wbscope:balance_dirty_pages_entry,
+--   wbscope:balance_dirty_pages_return, writeback:balance_dirty_pages
+-- @column   seq INTEGER of the entry
+-- @column   ts INTEGER ns, trace clock, of the entry
+-- @column   end_seq INTEGER of the return; NULL = not in the trace
+-- @column   end_ts INTEGER ns, of the return
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device; of a call in free run that of another call
+--   with the same bdi_writeback; NULL = none was throttled
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   events_count INTEGER balance_dirty_pages events of the call; 0 = it
+--   was in free run
+-- @column   is_paused INTEGER 1: one of them has a pause above 0
+-- @column   is_async INTEGER 1: it returned -EAGAIN in place of the last pause
+--   (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER what the task dirtied since its last call:
+--   pages minus those that the last call left uncounted
+-- @source   mm/page-writeback.c balance_dirty_pages(): nr_dirtied is set to 0
+--   in free run, after a pause and when virtual time is moved on or reset
+CREATE VIEW _probe_call AS
+WITH
+  steps AS (
+    SELECT
+      e.tid, e.seq, e.ts,
+      e.seq AS entry_seq,
+      NULL AS return_seq,
+      e.wb, e.pages,
+      NULL AS ret,
+      NULL AS bdi,
+      NULL AS cgroup_ino,
+      NULL AS pause,
+      NULL AS is_reset
+    FROM raw_balance_dirty_pages_entry AS e
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, NULL, r.seq, NULL, NULL, r.ret, NULL, NULL, NULL,
+      NULL
+    FROM raw_balance_dirty_pages_return AS r
+    UNION ALL
+    SELECT
+      b.tid, b.seq, b.ts, NULL, NULL, NULL, NULL, NULL, b.bdi, b.cgroup_ino,
+      b.pause,
+      -- A pause of -HZ jiffies or more is -1000 ms.
+      CASE WHEN b.pause > 0 OR b.period > 0 OR b.pause < -1000 THEN 1 ELSE 0 END
+    -- Nothing is read where there is none.
+    FROM (SELECT 1 FROM raw_balance_dirty_pages_entry LIMIT 1) AS o
+    CROSS JOIN raw_balance_dirty_pages AS b
+  ),
+  -- A step belongs to the last entry before it and, of two returns, the first.
+  placed AS (
+    SELECT
+      s.*,
+      max(s.entry_seq) OVER task AS call_seq,
+      max(s.return_seq) OVER task_so_far AS last_return_seq
+    FROM steps AS s
+    WINDOW
+      task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING),
+      task_so_far AS (
+        PARTITION BY s.tid ORDER BY s.seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+  ),
+  gathered AS (
+    SELECT
+      p.tid, p.call_seq,
+      max(CASE WHEN p.entry_seq IS NOT NULL THEN p.ts END) AS ts,
+      max(p.return_seq) AS end_seq,
+      max(CASE WHEN p.return_seq IS NOT NULL THEN p.ts END) AS end_ts,
+      max(p.wb) AS wb,
+      max(p.pages) AS pages,
+      max(p.ret) AS ret,
+      max(p.bdi) AS bdi,
+      max(p.cgroup_ino) AS cgroup_ino,
+      count(p.bdi) AS events_count,
+      max(CASE WHEN p.pause > 0 THEN 1 ELSE 0 END) AS is_paused,
+      max(p.is_reset) AS is_reset,
+      max(CASE WHEN p.bdi IS NOT NULL THEN p.seq END) AS last_event_seq
+    FROM placed AS p
+    WHERE p.call_seq IS NOT NULL
+      AND (
+        p.entry_seq IS NOT NULL
+        OR coalesce(p.last_return_seq < p.call_seq, 1)
+      )
+    GROUP BY p.tid, p.call_seq
+  ),
+  -- The same bdi_writeback is the same bdi and cgroup.
+  known AS (
+    SELECT g.wb, max(g.bdi) AS bdi, max(g.cgroup_ino) AS cgroup_ino
+    FROM gathered AS g
+    WHERE g.bdi IS NOT NULL AND g.wb <> 0
+    GROUP BY g.wb
+  ),
+  returned AS (
+    SELECT
+      g.*,
+      coalesce(g.bdi, k.bdi) AS its_bdi,
+      CASE WHEN g.bdi IS NULL THEN k.cgroup_ino ELSE g.cgroup_ino END
+        AS its_cgroup_ino,
+      -- Up to 5.19 the function returns nothing.
+      CASE WHEN g.ret = -11 AND v.version >= 6000 AND l.pause > 0 THEN 1 ELSE 0
+      END AS is_async
+    FROM gathered AS g
+    CROSS JOIN wb_units AS v
+    LEFT JOIN known AS k ON k.wb = g.wb
+    LEFT JOIN raw_balance_dirty_pages AS l ON l.seq = g.last_event_seq
+  ),
+  counted AS (
+    SELECT
+      r.*,
+      CASE
+        WHEN r.is_async = 0 AND coalesce(r.is_reset, 1) = 1 THEN 0
+        ELSE r.pages
+      END AS left_pages
+    FROM returned AS r
+  ),
+  carried AS (
+    SELECT
+      c.*,
+      lag(c.left_pages, 1, 0) OVER (PARTITION BY c.tid ORDER BY c.call_seq)
+        AS carry_pages
+    FROM counted AS c
+  )
+SELECT
+  c.call_seq AS seq,
+  c.ts, c.end_seq, c.end_ts, c.tid,
+  c.its_bdi AS bdi,
+  c.its_cgroup_ino AS cgroup_ino,
+  c.events_count, c.is_paused, c.is_async,
+  CASE
+    -- Lost events can hide that the count was reset, and a new task can have
+    -- the tid of an old one.
+    WHEN c.pages >= c.carry_pages THEN c.pages - c.carry_pages
+    ELSE c.pages
+  END * u.page_bytes AS dirtied_bytes
+FROM carried AS c
+CROSS JOIN wb_units AS u;
+
+-- @view     _completion_wait
+-- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
+--   February 2011: from waiting to woken of the same task.
+-- @grain    wait; order seq
+-- @events   writeback:writeback_balance_dirty_pages_waiting
+-- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, start of the wait
+-- @column   end_ts INTEGER ns, when it was woken; the trace's end where it
+--   still waits; NULL = the end is lost: the task waits again
+-- @column   tid INTEGER thread that waits
+-- @column   bdi TEXT backing device
+-- @column   asked_bytes INTEGER pages that it wants to see written
+-- @column   cut TEXT as in wb_call
+-- @source   patch of 2011-02-04, fs/fs-writeback.c
+CREATE VIEW _completion_wait AS
+WITH
+  steps AS (
+    SELECT w.seq, w.ts, w.tid, w.bdi, w.pages, 1 AS is_wait
+    FROM raw_writeback_balance_dirty_pages_waiting AS w
+    UNION ALL
+    SELECT k.seq, k.ts, k.tid, k.bdi, NULL, 0
+    FROM raw_writeback_balance_dirty_pages_woken AS k
+  ),
+  followed AS (
+    SELECT
+      s.seq, s.ts, s.tid, s.bdi, s.pages, s.is_wait,
+      lead(s.is_wait) OVER task AS next_is_wait,
+      lead(s.ts) OVER task AS next_ts
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  )
+SELECT
+  f.seq, f.ts,
+  CASE
+    WHEN coalesce(f.next_is_wait, 0) = 0 THEN coalesce(f.next_ts, u.last_ts)
+  END AS end_ts,
+  f.tid, f.bdi,
+  f.pages * u.page_bytes AS asked_bytes,
+  CASE f.next_is_wait WHEN 0 THEN NULL WHEN 1 THEN 'lost' ELSE 'end' END AS cut
+FROM followed AS f
+CROSS JOIN wb_units AS u
+WHERE f.is_wait = 1;
+
+-- @view     _server_request
+-- @summary  Requests that a client of NFS (WRITE and COMMIT), or a FUSE file
+--   system, sent to its server, from being sent to the answer. The time in
+--   which a request of NFS stands in the client's queue of the transport is
+--   part of it. Matched by file and offset, and by FUSE's own number.
+-- @grain    request; order seq
+-- @optional nfs:nfs_initiate_write, nfs:nfs_writeback_done,
+--   nfs:nfs_initiate_commit, nfs:nfs_commit_done, fuse:fuse_request_send,
+--   fuse:fuse_request_end
+-- @column   seq INTEGER of the event that sends it
+-- @column   ts INTEGER ns, sent
+-- @column   end_seq INTEGER of the answer; NULL = none in the trace
+-- @column   end_ts INTEGER ns, answered; NULL = no answer in the trace
+-- @column   tid INTEGER thread that sent it, often a kworker
+-- @column   protocol TEXT nfs or fuse
+-- @column   device TEXT name of the bdi
+-- @column   op TEXT WRITE, COMMIT; of FUSE all others, too
+-- @column   bytes INTEGER data of a WRITE; NULL = another request
+-- @column   error INTEGER 0, or a negative errno; NULL = no answer
+-- @column   answer_tid INTEGER thread in which the answer came
+-- @source   fs/nfs/write.c; fs/fuse/dev.c; fs/fuse/inode.c fuse_bdi_init();
+--   include/uapi/linux/fuse.h
+CREATE VIEW _server_request AS
+WITH
+  known AS (
+    SELECT
+      e.*,
+      min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER same AS first_seq,
+      max(CASE WHEN e.is_end = 0 THEN e.key_1 END) OVER device AS top_key
+    FROM _request_step AS e
+    WINDOW
+      same AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
+      device AS (PARTITION BY e.protocol, e.device)
+  ),
+  -- Several COMMIT of a file can be on their way: the first answer is taken for
+  -- the first of them. Linux 6.12 gives a request of FUSE its number after the
+  -- event, so it tells 0: numbers are given in the order of the events, and
+  -- those of requests sent before the trace are the least.
+  counted AS (
+    SELECT
+      k.*,
+      CASE
+        WHEN k.op = 'COMMIT' AND k.protocol = 'nfs'
+          THEN row_number() OVER (
+            PARTITION BY
+              k.protocol, k.device, k.op, k.key_1, k.key_2, k.is_end,
+              k.first_seq > k.seq
+            ORDER BY k.seq
+          )
+        -- Not where some of them are lost.
+        WHEN k.protocol = 'fuse' AND k.top_key = 0
+          AND EXISTS (SELECT 1 FROM raw_lost_events)
+          THEN -k.seq
+        WHEN k.protocol = 'fuse' AND k.top_key = 0 AND k.is_end = 1
+          THEN row_number() OVER (
+            PARTITION BY k.protocol, k.device, k.is_end ORDER BY k.key_1
+          ) - 1
+        WHEN k.protocol = 'fuse' AND k.top_key = 0
+          THEN row_number() OVER (
+            PARTITION BY k.protocol, k.device, k.is_end ORDER BY k.seq
+          ) - 1 + max(k.answers_count - k.sent_count, 0)
+      END AS key_3
+    FROM (
+      SELECT
+        n.*,
+        sum(n.is_end) OVER device AS answers_count,
+        sum(1 - n.is_end) OVER device AS sent_count
+      FROM known AS n
+      WINDOW device AS (PARTITION BY n.protocol, n.device)
+    ) AS k
+  ),
+  paired AS (
+    SELECT
+      s.*,
+      lead(s.is_end) OVER request AS next_is_end,
+      lead(s.seq) OVER request AS next_seq,
+      lead(s.ts) OVER request AS next_ts,
+      lead(s.tid) OVER request AS next_tid,
+      lead(s.error) OVER request AS next_error
+    FROM counted AS s
+    WINDOW request AS (
+      PARTITION BY
+        s.protocol, s.device,
+        -- The answer of FUSE does not say to what.
+        CASE WHEN s.protocol = 'nfs' THEN s.op END,
+        CASE WHEN s.protocol = 'nfs' OR s.top_key > 0 THEN s.key_1 END,
+        s.key_2, s.key_3
+      ORDER BY s.seq
+    )
+  )
+SELECT
+  p.seq, p.ts,
+  CASE WHEN p.next_is_end = 1 THEN p.next_seq END AS end_seq,
+  CASE WHEN p.next_is_end = 1 THEN p.next_ts END AS end_ts,
+  p.tid, p.protocol, p.device, p.op, p.bytes,
+  CASE WHEN p.next_is_end = 1 THEN p.next_error END AS error,
+  CASE WHEN p.next_is_end = 1 THEN p.next_tid END AS answer_tid
+FROM paired AS p
+WHERE p.is_end = 0
+  -- It wants no answer.
+  AND p.op NOT IN ('FORGET', 'BATCH_FORGET', 'INTERRUPT');
+
+-- @view     _request_step
+-- @summary  Begins and ends of requests to servers of network file systems and
+--   FUSE.
+-- @grain    event; order seq
+-- @column   protocol TEXT nfs or fuse
+-- @column   device TEXT major:minor of the file system, or the connection
+-- @column   op TEXT kind of request
+-- @column   key_1 INTEGER what begin and end have in common
+-- @column   key_2 INTEGER likewise
+-- @column   bytes INTEGER of a write
+-- @column   error INTEGER of an end
+-- @column   is_end INTEGER 1: the end
+CREATE VIEW _request_step AS
+SELECT
+  w.seq, w.ts, w.tid,
+  'nfs' AS protocol,
+  device!(w) AS device,
+  'WRITE' AS op,
+  w.fileid AS key_1,
+  w."offset" AS key_2,
+  w.count AS bytes,
+  NULL AS error,
+  0 AS is_end
+FROM raw_nfs_initiate_write AS w
+UNION ALL
+SELECT
+  d.seq, d.ts, d.tid,
+  'nfs',
+  device!(d),
+  'WRITE',
+  d.fileid,
+  d."offset",
+  NULL, d.error, 1
+FROM raw_nfs_writeback_done AS d
+UNION ALL
+SELECT
+  c.seq, c.ts, c.tid,
+  'nfs',
+  device!(c),
+  'COMMIT',
+  c.fileid,
+  c."offset",
+  NULL, NULL, 0
+FROM raw_nfs_initiate_commit AS c
+UNION ALL
+SELECT
+  e.seq, e.ts, e.tid,
+  'nfs',
+  device!(e),
+  'COMMIT',
+  e.fileid,
+  e."offset",
+  NULL, e.error, 1
+FROM raw_nfs_commit_done AS e
+UNION ALL
+SELECT
+  s.seq, s.ts, s.tid,
+  'fuse',
+  device!(s)
+    || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+  CASE s.opcode
+    WHEN 1 THEN 'LOOKUP'
+    WHEN 2 THEN 'FORGET'
+    WHEN 3 THEN 'GETATTR'
+    WHEN 4 THEN 'SETATTR'
+    WHEN 12 THEN 'RENAME'
+    WHEN 14 THEN 'OPEN'
+    WHEN 15 THEN 'READ'
+    WHEN 16 THEN 'WRITE'
+    WHEN 17 THEN 'STATFS'
+    WHEN 18 THEN 'RELEASE'
+    WHEN 20 THEN 'FSYNC'
+    WHEN 21 THEN 'SETXATTR'
+    WHEN 22 THEN 'GETXATTR'
+    WHEN 25 THEN 'FLUSH'
+    WHEN 26 THEN 'INIT'
+    WHEN 35 THEN 'CREATE'
+    WHEN 36 THEN 'INTERRUPT'
+    WHEN 38 THEN 'DESTROY'
+    WHEN 42 THEN 'BATCH_FORGET'
+    WHEN 43 THEN 'FALLOCATE'
+    WHEN 47 THEN 'COPY_FILE_RANGE'
+    WHEN 50 THEN 'SYNCFS'
+    ELSE 'opcode ' || s.opcode
+  END,
+  s.req, 0,
+  CASE WHEN s.opcode = 16 THEN s.len - 80 END,
+  NULL, 0
+FROM raw_fuse_request_send AS s
+UNION ALL
+SELECT
+  a.seq, a.ts, a.tid,
+  'fuse',
+  device!(a)
+    || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+  NULL, a.req, 0, NULL, a.error, 1
+FROM raw_fuse_request_end AS a;

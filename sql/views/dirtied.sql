@@ -90,8 +90,8 @@ SELECT
     WHEN e.grade = 1 THEN coalesce(
       (
         SELECT c.dirtied_bytes
-        FROM wb_probe_call AS c
-        WHERE c.seq = e.first_seq
+        FROM wb_call AS c
+        WHERE c.tid = s.tid AND c.seq = e.first_seq
       ),
       0
     )
@@ -138,9 +138,10 @@ FROM wb_task_dirtied AS d
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS q
 JOIN wb_task AS k ON k.task_id = d.task_id
-JOIN wb_probe_call AS p
+JOIN wb_call AS p
   ON task_of!(k, p)
-  AND p.bdi = d.bdi
+  AND p.call = 'balance_dirty_pages'
+  AND p.device = d.bdi
   AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
 WHERE d.basis = 'probe' AND in_time!(p.ts, b)
 UNION ALL
@@ -472,11 +473,12 @@ WITH
     FROM _dirtied_writer AS w
     CROSS JOIN wb_bounds AS b
     JOIN wb_task AS k ON k.task_id = w.task_id
-    JOIN wb_probe_call AS p
+    JOIN wb_call AS p
       ON task_of!(k, p)
+      AND p.call = 'balance_dirty_pages'
       AND (
-        (p.bdi IS NULL AND w.place = 1)
-        OR (p.bdi = w.bdi AND coalesce(p.cgroup_ino, 0) = w.cgroup_key)
+        (p.device IS NULL AND w.place = 1)
+        OR (p.device = w.bdi AND coalesce(p.cgroup_ino, 0) = w.cgroup_key)
       )
     WHERE in_time!(p.ts, b)
     GROUP BY w.task_id, w.bdi, w.cgroup_key

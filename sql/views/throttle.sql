@@ -465,12 +465,19 @@ WITH
       d.exit = 5 AS is_async, d.domain, 'measured' AS basis
     FROM raw_balance_dirty_pages_done AS d
     UNION ALL
-    SELECT p.end_seq, p.end_ts, p.tid, p.bdi, p.is_paused * p.call_ns,
-      p.call_ns, p.events_count, p.is_async, NULL, 'probe'
-    FROM wb_probe_call AS p
-    WHERE p.call_ns >= 0
+    SELECT p.end_seq, p.end_ts, p.tid, p.device,
+      p.is_paused * (p.end_ts - p.ts), p.end_ts - p.ts, p.events_count,
+      p.is_async, NULL, 'probe'
+    FROM wb_call AS p
+    WHERE p.end_ts >= p.ts
       AND p.events_count > 0
       AND NOT EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
+      -- Other clocks do not count ns.
+      AND NOT EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key = 'clock_unit' AND m.value <> 'ns'
+      )
   ),
   steps AS (
     SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq

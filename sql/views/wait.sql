@@ -543,20 +543,21 @@ UNION ALL
 -- those of kworkers, nor what the server itself puts where it reads, which
 -- others had queued.
 SELECT
-  v.seq, v.ts, v.until_ts, v.tid,
+  v.seq, v.ts, coalesce(v.end_ts, b.last_ts), v.tid,
   'server',
   2,
-  'fuse ' || v.op,
+  'fuse ' || v.call,
   'events',
   CASE WHEN v.end_ts IS NULL THEN 'end' END,
   v.device, v.seq, NULL, v.ts
-FROM wb_server_request AS v
+FROM wb_call AS v
+CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_task AS t ON task_of!(t, v)
 WHERE v.protocol = 'fuse'
-  AND v.op NOT IN ('RELEASE', 'INIT')
+  AND v.call NOT IN ('RELEASE', 'INIT')
   AND v.tid NOT IN (
     SELECT a.answer_tid
-    FROM wb_server_request AS a
+    FROM wb_call AS a
     WHERE a.protocol = 'fuse' AND a.answer_tid IS NOT NULL
   )
   AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')

@@ -21,7 +21,8 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MACRO = re.compile(r"^(\w+)!\(([^()]*)\) =\s+([^;]*);", re.MULTILINE)
 _QUIET = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _JSON_ROWS = "json_each"  # a table of one value
-_READ = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)(?:\s+AS\s+(\w+))?")
+# Not a macro: that reads what it is made of.
+_READ = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)\b(?!!)(?:\s+AS\s+(\w+))?")
 _NEXT = re.compile(r"(?:\s+(?:AS\s+)?\w+)?\s*,\s*([A-Za-z_]\w*)")  # FROM a AS x, b
 _CTE = re.compile(r"\b(\w+)(?:\s*\(([^()]*)\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
 _SELECTED = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?=\bFROM\b|\bWHERE\b|\Z)", re.DOTALL)

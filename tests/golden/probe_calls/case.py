@@ -110,7 +110,8 @@ def _task(
 
 CHECKS = [
     Check(
-        sql="SELECT * FROM wb_probe_call",
+        sql="SELECT *, end_ts - ts AS call_ns, device AS bdi FROM wb_call"
+        " WHERE call = 'balance_dirty_pages' ORDER BY seq",
         rows=[
             _call(0, 1, 1, 100, 0),
             _call(10, 1, 1, 50, 1),
