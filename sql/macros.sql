@@ -17,6 +17,24 @@ in_range!(ts, params) =
   (params.t0_ns IS NULL OR ts >= params.t0_ns)
   AND (params.t1_ns IS NULL OR ts < params.t1_ns);
 
+-- What the filters of a question ask for; params is wb_params.
+asked!(row, params) =
+  of_wb!(row, params) AND of_task!(row, params);
+
+of_wb!(row, params) =
+  (params.bdi IS NULL OR row.bdi = params.bdi)
+  AND (params.cgroup_ino IS NULL OR row.cgroup_ino = params.cgroup_ino);
+
+of_task!(row, params) =
+  (params.tid IS NULL OR row.tid = params.tid)
+  AND (params.comm_glob IS NULL OR row.comm GLOB params.comm_glob);
+
+-- Rows of one task under its name, bdi and cgroup.
+same_writer!(one, other) =
+  one.task_id = other.task_id
+  AND one.bdi = other.bdi
+  AND coalesce(one.cgroup_ino, 0) = coalesce(other.cgroup_ino, 0);
+
 -- The start of the window that a time lies in, also before the first event.
 window_start!(ts, bounds, params) =
   bounds.start_ts
@@ -124,9 +142,68 @@ entered!(enter, exit, number) =
   CROSS JOIN enter AS e ON e.seq = l.step / 2
   WHERE l.step % 2 = 0;
 
+-- Entries and returns of a system call that waits for the disk.
+sync_call!(enter, exit, named) =
+  SELECT
+    e.tid, e.seq, e.ts,
+    named AS call,
+    1 AS is_entry,
+    NULL AS ret
+  FROM enter AS e
+  UNION ALL
+  SELECT x.tid, x.seq, x.ts, named, 0, x.ret
+  FROM exit AS x;
+
+-- Events that begin and end a span of a task.
+span!(opening, closing, named) =
+  SELECT
+    e.tid, e.seq, e.ts,
+    named AS what,
+    0 AS is_end
+  FROM opening AS e
+  UNION ALL
+  SELECT e.tid, e.seq, e.ts, named, 1
+  FROM closing AS e;
+
+-- Each task that left a CPU (is_on 0) or got it (1), by sched_switch.
+-- left_state is that of one that left it: R could go on, S sleeps, D blocked
+-- (uninterruptible), T stopped or traced, I a thread of the kernel that has
+-- nothing to do, X ended; NULL = nothing tells. TASK_KILLABLE has the bit of
+-- TASK_UNINTERRUPTIBLE, too; without bits for tasks that sleep or end
+-- prev_state is 0, with a bit above 255 for a task that was preempted. kernel
+-- is the name of wb_units in it.
+switched!(kernel) =
+  SELECT
+    s.prev_pid AS tid,
+    s.seq, s.ts,
+    0 AS is_on,
+    CASE
+      WHEN s.prev_state IS NULL THEN NULL
+      WHEN s.prev_state & kernel.dead_bits <> 0 THEN 'X'
+      -- D|K of texts is TASK_KILLABLE: its 128 is the idle bit of 4.14 on.
+      WHEN s.prev_state & kernel.idle_bits <> 0 AND s.prev_state & 130 <> 130
+        THEN 'I'
+      WHEN s.prev_state & 2 <> 0 THEN 'D'
+      WHEN s.prev_state & 1 <> 0 THEN 'S'
+      WHEN s.prev_state & 12 <> 0 THEN 'T'
+      ELSE 'R'
+    END AS left_state
+  FROM wb_units AS kernel
+  CROSS JOIN raw_sched_switch AS s
+  WHERE s.prev_pid <> 0
+  UNION ALL
+  SELECT s.next_pid, s.seq, s.ts, 1, NULL
+  FROM raw_sched_switch AS s
+  WHERE s.next_pid <> 0;
+
 -- A block device as events of writeback name it.
 device!(event) =
   event.dev_major || ':' || event.dev_minor;
+
+-- The same with its name, as a part of the path of a timeline's track, in which
+-- a slash separates levels.
+device_part!(named, bdi) =
+  replace(replace(coalesce(named || ' ', '') || bdi, '\', '\\'), '/', '\/');
 
 -- The place of a percentile among count values: nearest rank.
 rank_of!(percent, count) =

@@ -46,10 +46,13 @@ WITH
     GROUP BY w.bdi
   ),
   asleep AS (
-    SELECT a.*, row_number() OVER (
-      PARTITION BY a.bdi ORDER BY a.asleep_ns DESC, a.tid
-    ) AS place
-    FROM wb_asleep AS a
+    SELECT
+      a.asleep_bdi AS bdi,
+      a.tid, a.comm, a.life_ns, a.asleep_ratio,
+      row_number() OVER (
+        PARTITION BY a.asleep_bdi ORDER BY a.asleep_ns DESC, a.tid
+      ) AS place
+    FROM wb_loss AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
   )

@@ -17,10 +17,15 @@
 --   stacks into the run folder by hand: a line for each disk of {bdi}, such as
 --   {bdi:raw} {disk:raw}.
 -- @events    writeback:balance_dirty_pages, block:block_rq_complete
+-- @column    disk TEXT major:minor of what wrote most
+-- @column    disks TEXT all that wrote, in words
 -- @source    docs/record.md
-SELECT t.cost_task_ns, t.tasks, t.bdi, u.disk, u.disks, t.first_ts, t.last_ts
+SELECT
+  t.cost_task_ns, t.tasks, t.bdi,
+  t.wrote_disk AS disk,
+  t.wrote_disks AS disks,
+  t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-JOIN wb_disk_unknown AS u ON u.bdi = t.bdi
 WHERE t.finding = 'disk_unknown' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -125,7 +125,6 @@ ORDER BY t.cost_task_ns DESC, t.bdi;
 -- @summary  Whether anybody called sync, fsync or the like, as far as all of
 --   these calls were recorded.
 -- @grain    one row
--- @optional syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
 -- @column   is_asked INTEGER 1: somebody did; 0: nobody; NULL = not recorded
 -- @source   fs/sync.c; a write to a file that is open with O_SYNC calls the
 --   file system's fsync

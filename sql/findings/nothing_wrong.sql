@@ -127,12 +127,13 @@ WITH
     CROSS JOIN wb_rule AS v
   ),
   asleep AS (
-    SELECT a.tid, a.comm, a.bdi, a.asleep_ratio, a.life_ns
-    FROM wb_asleep AS a
+    SELECT a.tid, a.comm, a.asleep_bdi AS bdi, a.asleep_ratio, a.life_ns
+    FROM wb_loss AS a
     CROSS JOIN wb_rule AS v
     WHERE a.asleep_ratio > v.held_least_ratio
-      AND coalesce(a.busy_ratio, 0) < v.busy_ratio
-      AND a.asleep_ns * (1 - coalesce(a.busy_ratio, 0)) >= v.loss_least_ns
+      AND coalesce(a.asleep_busy_ratio, 0) < v.busy_ratio
+      AND a.asleep_ns * (1 - coalesce(a.asleep_busy_ratio, 0))
+        >= v.loss_least_ns
     ORDER BY a.asleep_ratio * a.life_ns DESC, a.tid
     LIMIT 1
   ),
@@ -217,8 +218,6 @@ ORDER BY cost_task_ns;
 --   for a second or more, all writing of pages though there was much to write.
 -- @grain    kind; order kind
 -- @key      kind
--- @optional block:block_rq_issue, block:block_rq_complete, sched:sched_switch,
---   writeback:global_dirty_state
 -- @column   kind TEXT device, pages or thread
 -- @column   what TEXT in words, the longest
 -- @column   dur INTEGER how long

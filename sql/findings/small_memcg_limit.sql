@@ -91,7 +91,7 @@ WITH
   judged AS (
     SELECT
       t.cost_task_ns, t.longest_ns, t.call_part_ns, t.tasks, t.first_ts,
-      t.last_ts, z.*,
+      t.last_ts, t.wrote_disks, z.*,
       z.roomy_bytes > z.memory_bytes AS is_too_much,
       -- It has as much, and yet its tasks waited: nothing tells how much more.
       CASE
@@ -116,7 +116,8 @@ SELECT
       THEN 'warning'
     ELSE 'note'
   END AS severity,
-  CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
+  CASE WHEN t.wrote_disks IS NULL THEN 'measured' ELSE 'inferred' END
+    AS confidence,
   t.tasks, t.bdi, t.cgroup_ino,
   CASE WHEN t.cgroup_ino IS NULL THEN 'a memory cgroup' ELSE 'the cgroup' END
     AS which,
@@ -160,7 +161,6 @@ SELECT
 FROM judged AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN only_one AS o ON 1 = 1
-LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;
 

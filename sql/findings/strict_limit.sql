@@ -38,7 +38,8 @@
 -- @source    mm/page-writeback.c wb_position_ratio(): BDI_CAP_STRICTLIMIT
 SELECT
   t.cost_task_ns,
-  CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
+  CASE WHEN t.wrote_disks IS NULL THEN 'measured' ELSE 'inferred' END
+    AS confidence,
   t.tasks, t.bdi,
   CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
     AS idle_ratio,
@@ -60,7 +61,6 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS k
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 CROSS JOIN dirty_limits AS m
 LEFT JOIN (
   SELECT

@@ -31,8 +31,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(r.ts, b)
-      AND (p.bdi IS NULL OR r.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(r, p)
   )
 SELECT
   w.window_start_ns, r.bdi, r.cgroup_ino,

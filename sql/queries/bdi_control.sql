@@ -56,8 +56,7 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE t.is_step = 1
       AND in_time!(t.ts, b)
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(t, p)
   ),
   judged AS (
     SELECT
@@ -89,8 +88,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(r.ts, b)
-      AND (p.bdi IS NULL OR r.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(r, p)
   ),
   mean AS (
     SELECT

@@ -122,10 +122,8 @@ LEFT JOIN _pool_added AS a
   AND a.cgroup_ino = v.cgroup_ino
   AND a.holder_bdi IS h.holder_bdi
   AND a.holder_cgroup_ino IS h.holder_cgroup_ino
-WHERE (p.bdi IS NULL OR v.bdi = p.bdi)
-  AND (p.tid IS NULL OR k.tid = p.tid)
-  AND (p.comm_glob IS NULL OR k.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR v.cgroup_ino = p.cgroup_ino)
+WHERE of_wb!(v, p)
+  AND of_task!(k, p)
 ORDER BY
   v.slept_ns DESC,
   k.tid, v.task_id, v.bdi, v.cgroup_ino,
@@ -138,8 +136,6 @@ ORDER BY
 --   time before that the pool takes to be written: shares of what the machine
 --   dirtied, by windows, weighted by how long the task slept in each.
 -- @grain    task under a name, bdi, cgroup, holder; order task_id
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state
 -- @column   holder_bdi TEXT whose pages; NULL = unknown
 -- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   added_ratio REAL its share of what was dirtied

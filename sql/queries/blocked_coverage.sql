@@ -51,6 +51,5 @@ SELECT
 FROM blocked AS k
 CROSS JOIN wb_params AS p
 LEFT JOIN unknown AS u ON u.task_id = k.task_id
-WHERE (p.tid IS NULL OR k.tid = p.tid)
-  AND (p.comm_glob IS NULL OR k.comm GLOB p.comm_glob)
+WHERE of_task!(k, p)
 ORDER BY unexplained_ns DESC, k.blocked_ns DESC, k.tid, k.task_id;

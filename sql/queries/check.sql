@@ -244,7 +244,6 @@ WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
 -- @summary  The kernel's counters of dirtied and written pages, at the first
 --   and the last global_dirty_state.
 -- @grain    counter; order what
--- @optional writeback:global_dirty_state
 -- @column   what TEXT nr_dirtied or nr_written
 -- @column   first_value INTEGER pages since boot
 -- @column   last_value INTEGER pages since boot
@@ -419,21 +418,6 @@ WITH
       ) AS is_direct
     FROM raw_fio AS f
   ),
-  call AS (
-    SELECT x.ret FROM raw_sys_exit_write AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_pwrite64 AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_writev AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_pwritev AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_pwritev2 AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_copy_file_range AS x
-    UNION ALL
-    SELECT x.ret FROM raw_sys_exit_sendfile64 AS x
-  ),
   source AS (
     SELECT
       12 AS place,
@@ -463,7 +447,8 @@ WITH
     UNION ALL
     SELECT
       14, 'system calls', 'dirtied bytes', s.dirtied,
-      (SELECT sum(c.ret) FROM call AS c WHERE c.ret > 0), 0,
+      (SELECT sum(c.written_bytes) FROM wb_call AS c WHERE c.written_bytes > 0),
+      0,
       NULL, 'syscalls:sys_exit_write',
       'calls write to pipes, to memory and directly, too;'
         || ' mmap and io_uring need none',
@@ -505,7 +490,6 @@ FROM source AS s;
 -- @view     _check_sleep
 -- @summary  Pauses that tasks were told, and how long they slept then.
 -- @grain    one row
--- @optional writeback:balance_dirty_pages, sched:sched_switch
 -- @column   place INTEGER order in the table
 -- @column   pauses_count INTEGER pauses
 -- @column   pause_ns INTEGER their sum; NULL = not recorded
@@ -648,7 +632,6 @@ CROSS JOIN damage AS d;
 --   that have requests and are in the files of before and after the trace. Bios
 --   of zram, pmem, device mapper and md are none.
 -- @grain    disk; order disk
--- @optional block:block_rq_complete
 -- @column   disk TEXT its name, such as vda
 -- @column   written_bytes INTEGER by its counters
 -- @column   done_bytes INTEGER completed; NULL = the files have no numbers of

@@ -47,8 +47,7 @@ FROM wait AS w
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE in_time!(w.ts, b)
+  AND of_task!(w, p)
   AND (p.bdi IS NULL OR w.bdi = p.bdi)
-  AND (p.tid IS NULL OR w.tid = p.tid)
-  AND (p.comm_glob IS NULL OR w.comm GLOB p.comm_glob)
 GROUP BY w.tid, w.comm, w.bdi
 ORDER BY wait_ns DESC, w.tid, w.bdi;

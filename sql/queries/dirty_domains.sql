@@ -60,8 +60,6 @@ ORDER BY s.domain, s.cgroup_ino, s.basis;
 -- @summary  What the events say of each domain in the time of interest, summed
 --   up.
 -- @grain    domain; order domain, cgroup_ino
--- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
---   writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
 -- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
 -- @column   basis TEXT domain_dirty_state, global_dirty_state or
@@ -216,7 +214,6 @@ GROUP BY c.domain, c.cgroup_ino, c.basis;
 --   tells those of all domains. Without it of a memory cgroup only the
 --   balance_dirty_pages events tell that it throttled.
 -- @grain    event; order ts
--- @events   writeback:balance_dirty_pages|writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
 -- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
 -- @column   dirty_bytes INTEGER dirty and under writeback in the domain; NULL =

@@ -43,7 +43,6 @@ ORDER BY e.thresh_bytes;
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
 --   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @optional writeback:global_dirty_state
 -- @column   dirty_max_bytes INTEGER as in dirty_limits
 -- @column   bg_thresh_bytes INTEGER as in dirty_limits
 -- @column   thresh_bytes INTEGER as in dirty_limits

@@ -62,16 +62,14 @@ WITH
     FROM wb_task_rate AS r
     CROSS JOIN wb_params AS p
     WHERE p.by_window = 0
-      AND (p.bdi IS NULL OR r.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(r, p)
     UNION ALL
     SELECT
       w.window_start_ns, w.bdi, w.cgroup_ino, w.tid, w.comm, w.task_id,
       w.rate_bytes_per_s, NULL, w.dirtied_basis, w.coverage_ratio, NULL
     FROM _window_rate AS w
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR w.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR w.cgroup_ino = p.cgroup_ino)
+    WHERE of_wb!(w, p)
   ),
   listed AS (
     SELECT
@@ -123,8 +121,6 @@ ORDER BY l.window_start_ns, l.bdi, l.cgroup_ino;
 --   (wb_params.by_window). A sleep is taken as starting at its event.
 -- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
 --   cgroup_ino, tid
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   rate_bytes_per_s REAL over the part of the window in the trace
 -- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task
 --   only slept
@@ -172,7 +168,5 @@ JOIN covered AS w ON w.window_index = c.window_index
 JOIN wb_task AS k ON k.task_id = c.task_id
 -- A task that only sleeps on in the time of interest is not in it.
 LEFT JOIN wb_task_dirtied AS d
-  ON d.task_id = c.task_id
-  AND d.bdi = c.bdi
-  AND coalesce(d.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+  ON same_writer!(d, c)
 WHERE coalesce(d.is_incidental, 0) = 0;

@@ -59,8 +59,5 @@ FROM wb_task_rate AS r
 CROSS JOIN wb_params AS p
 JOIN most AS m ON m.bdi = r.bdi AND m.cgroup_ino IS r.cgroup_ino
 LEFT JOIN wb_disk_rate AS w ON w.bdi = r.bdi
-WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
-  AND (p.tid IS NULL OR r.tid = p.tid)
-  AND (p.comm_glob IS NULL OR r.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+WHERE asked!(r, p)
 ORDER BY r.bdi, r.cgroup_ino, r.rate_bytes_per_s, r.tid, r.task_id;

@@ -27,7 +27,9 @@ WITH
     FROM meta_key AS k
     LEFT JOIN raw_meta AS m ON m.key = k.name
     UNION ALL
-    SELECT 4, 'hz', CAST(h.hz AS TEXT) FROM wb_hz AS h
+    SELECT 4, 'hz', nullif(s.value, 'unknown')
+    FROM run_summary AS s
+    WHERE s.key = 'hz'
     UNION ALL
     SELECT k.place, k.key, CAST(i.value * u.kib_bytes AS TEXT)
     FROM memory_key AS k

@@ -59,8 +59,5 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 CROSS JOIN wb_units AS u
 WHERE in_time!(n.ts, b)
-  AND (p.bdi IS NULL OR n.bdi = p.bdi)
-  AND (p.tid IS NULL OR n.tid = p.tid)
-  AND (p.comm_glob IS NULL OR n.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR n.cgroup_ino = p.cgroup_ino)
+  AND asked!(n, p)
 ORDER BY n.seq;

@@ -57,10 +57,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(l.ts, b)
-      AND (p.bdi IS NULL OR l.bdi = p.bdi)
-      AND (p.tid IS NULL OR l.tid = p.tid)
-      AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
-      AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+      AND asked!(l, p)
   ),
   -- How long each call of balance_dirty_pages() held its task up. It may go on
   -- for another cause, and under another finding: it is of the one that held it
@@ -111,9 +108,9 @@ SELECT
       WHEN l.kind = 'throttle' THEN l.dur
     END
   ) AS whole_call_max_ns,
-  a.life_ns, a.asleep_ratio
+  max(l.life_ns) AS life_ns,
+  max(l.asleep_ratio) AS asleep_ratio
 FROM chosen AS l
-LEFT JOIN wb_asleep AS a ON a.task_id = l.task_id
 LEFT JOIN call AS c
   ON c.call_seq = l.call_seq AND c.finding IS l.finding
 GROUP BY

@@ -156,101 +156,61 @@ CREATE VIEW _mmtests_line AS
 -- SQLite 3.54.1 refuses a statement that has 1000 cursors when it comes to a
 -- name of a CTE; each mention of a view or CTE has cursors for all behind it.
 -- So the parts of this compound are words, and the numbers are joined once.
-SELECT
-  1 AS place, 'Minor Faults' AS name, 'faults' AS unit, 'lower' AS better,
-  'pgfault - pgmajfault' AS counter, NULL AS note
-UNION ALL
-SELECT
-  2, 'Major Faults', 'faults', 'lower', 'pgmajfault',
-  'faults that had to read; of all tasks, see task_faults'
-UNION ALL
-SELECT
-  3, 'Page Ins', 'KiB', '-', 'pgpgin',
-  'neither pages nor sectors (newer mmtests: Sector Reads), but KiB'
-UNION ALL
-SELECT
-  4, 'Page Outs', 'KiB', '-', 'pgpgout',
-  'neither pages nor sectors (newer mmtests: Sector Writes), but KiB'
-UNION ALL
-SELECT
-  5, 'Swap Ins', 'pages', 'lower', 'pswpin',
-  'from zswap not counted: nothing is read from the swap device'
-UNION ALL
-SELECT
-  6, 'Swap Outs', 'pages', 'lower', 'pswpout',
-  'to zswap not counted: nothing is written to the swap device'
-UNION ALL
-SELECT
-  7, 'Swap Outs to zswap', 'pages', '-', 'zswpout',
-  'not of mmtests: compressed in memory'
-UNION ALL
-SELECT
-  8, 'Swap Outs zero-filled', 'pages', '-', 'swpout_zero',
-  'not of mmtests: pages of zeros, which nobody writes'
-UNION ALL
-SELECT
-  9, 'Swap total', 'pages', 'lower', 'pswpin + pswpout',
-  'swaptotal of memcachetest'
-UNION ALL
-SELECT
-  10, 'Allocation stalls', 'calls', 'lower', 'allocstall*',
-  'times that a task had to reclaim for itself'
-UNION ALL
-SELECT 11, 'Direct pages scanned', 'pages', 'lower', 'pgscan_direct*', NULL
-UNION ALL
-SELECT 12, 'Kswapd pages scanned', 'pages', 'lower', 'pgscan_kswapd*', NULL
-UNION ALL
-SELECT 13, 'Kswapd pages reclaimed', 'pages', '-', 'pgsteal_kswapd*', NULL
-UNION ALL
-SELECT 14, 'Direct pages reclaimed', 'pages', '-', 'pgsteal_direct*', NULL
-UNION ALL
-SELECT
-  15, 'Kswapd efficiency', '%', 'higher', 'pgsteal / pgscan',
-  'mmtests prints 100 when nothing was scanned'
-UNION ALL
-SELECT
-  16, 'Kswapd velocity', 'pages/s', 'lower', 'pgscan / seconds',
-  'over the run, not over the time that kswapd ran'
-UNION ALL
-SELECT
-  17, 'Direct efficiency', '%', 'higher', 'pgsteal / pgscan',
-  'mmtests prints 100 when nothing was scanned'
-UNION ALL
-SELECT 18, 'Direct velocity', 'pages/s', 'lower', 'pgscan / seconds', NULL
-UNION ALL
-SELECT
-  19, 'Percentage direct scans', '%', 'lower', 'direct / (kswapd + direct)',
-  'mmtests prints 0 when nothing was scanned'
-UNION ALL
-SELECT
-  20, 'Page writes by reclaim', 'pages', 'lower', 'nr_vmscan_write',
-  'attempts: also those that no I/O follows, see reclaim_destinations'
-UNION ALL
-SELECT 21, 'Page writes file', 'pages', 'lower', NULL, NULL
-UNION ALL
-SELECT
-  22, 'Page writes anon', 'pages', 'lower', 'nr_vmscan_write - file', NULL
-UNION ALL
-SELECT
-  23, 'Page reclaim immediate', 'pages', 'lower',
-  'nr_vmscan_immediate_reclaim',
-  'dirty file pages that reclaim met and left to the flusher'
-UNION ALL
-SELECT
-  24, 'Page rescued immediate', 'pages', '-', 'pgrescued',
-  'no kernel of today has it'
-UNION ALL
-SELECT
-  25, 'Slabs scanned', 'objects', 'lower', 'slabs_scanned',
-  'objects of slab caches, not slabs'
-UNION ALL
-SELECT
-  26, 'Direct inode steals', 'pages', 'lower', 'pginodesteal',
-  'page cache pages dropped with inodes, not inodes'
-UNION ALL
-SELECT
-  27, 'Kswapd inode steals', 'pages', 'lower', 'kswapd_inodesteal',
-  'page cache pages dropped with inodes, not inodes';
+WITH
+  line(place, name, unit, better, counter, note) AS (
+    VALUES
+      (1, 'Minor Faults', 'faults', 'lower', 'pgfault - pgmajfault', NULL),
+      (2, 'Major Faults', 'faults', 'lower', 'pgmajfault',
+        'faults that had to read; of all tasks, see task_faults'),
+      (3, 'Page Ins', 'KiB', '-', 'pgpgin',
+        'neither pages nor sectors (newer mmtests: Sector Reads), but KiB'),
+      (4, 'Page Outs', 'KiB', '-', 'pgpgout',
+        'neither pages nor sectors (newer mmtests: Sector Writes), but KiB'),
+      (5, 'Swap Ins', 'pages', 'lower', 'pswpin',
+        'from zswap not counted: nothing is read from the swap device'),
+      (6, 'Swap Outs', 'pages', 'lower', 'pswpout',
+        'to zswap not counted: nothing is written to the swap device'),
+      (7, 'Swap Outs to zswap', 'pages', '-', 'zswpout',
+        'not of mmtests: compressed in memory'),
+      (8, 'Swap Outs zero-filled', 'pages', '-', 'swpout_zero',
+        'not of mmtests: pages of zeros, which nobody writes'),
+      (9, 'Swap total', 'pages', 'lower', 'pswpin + pswpout',
+        'swaptotal of memcachetest'),
+      (10, 'Allocation stalls', 'calls', 'lower', 'allocstall*',
+        'times that a task had to reclaim for itself'),
+      (11, 'Direct pages scanned', 'pages', 'lower', 'pgscan_direct*', NULL),
+      (12, 'Kswapd pages scanned', 'pages', 'lower', 'pgscan_kswapd*', NULL),
+      (13, 'Kswapd pages reclaimed', 'pages', '-', 'pgsteal_kswapd*', NULL),
+      (14, 'Direct pages reclaimed', 'pages', '-', 'pgsteal_direct*', NULL),
+      (15, 'Kswapd efficiency', '%', 'higher', 'pgsteal / pgscan',
+        'mmtests prints 100 when nothing was scanned'),
+      (16, 'Kswapd velocity', 'pages/s', 'lower', 'pgscan / seconds',
+        'over the run, not over the time that kswapd ran'),
+      (17, 'Direct efficiency', '%', 'higher', 'pgsteal / pgscan',
+        'mmtests prints 100 when nothing was scanned'),
+      (18, 'Direct velocity', 'pages/s', 'lower', 'pgscan / seconds', NULL),
+      (19, 'Percentage direct scans', '%', 'lower',
+        'direct / (kswapd + direct)',
+        'mmtests prints 0 when nothing was scanned'),
+      (20, 'Page writes by reclaim', 'pages', 'lower', 'nr_vmscan_write',
+        'attempts: also those that no I/O follows, see reclaim_destinations'),
+      (21, 'Page writes file', 'pages', 'lower', NULL, NULL),
+      (22, 'Page writes anon', 'pages', 'lower', 'nr_vmscan_write - file',
+        NULL),
+      (23, 'Page reclaim immediate', 'pages', 'lower',
+        'nr_vmscan_immediate_reclaim',
+        'dirty file pages that reclaim met and left to the flusher'),
+      (24, 'Page rescued immediate', 'pages', '-', 'pgrescued',
+        'no kernel of today has it'),
+      (25, 'Slabs scanned', 'objects', 'lower', 'slabs_scanned',
+        'objects of slab caches, not slabs'),
+      (26, 'Direct inode steals', 'pages', 'lower', 'pginodesteal',
+        'page cache pages dropped with inodes, not inodes'),
+      (27, 'Kswapd inode steals', 'pages', 'lower', 'kswapd_inodesteal',
+        'page cache pages dropped with inodes, not inodes')
+  )
+SELECT l.place, l.name, l.unit, l.better, l.counter, l.note
+FROM line AS l;
 
 -- @view     _mmtests_gained
 -- @summary  What the counters gained that the lines are made of.

@@ -22,9 +22,8 @@ WITH
     WHERE c.is_step = 1
       AND c.pause_ns > 0
       AND in_time!(c.ts, b)
-      AND (p.bdi IS NULL OR c.bdi = p.bdi)
+      AND of_wb!(c, p)
       AND (p.tid IS NULL OR c.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)
       AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
     GROUP BY c.pause_ns
   )

@@ -128,6 +128,5 @@ SELECT
   s.pool_bytes
 FROM share AS s
 CROSS JOIN wb_params AS p
-WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
-  AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+WHERE of_wb!(s, p)
 ORDER BY s.window_start_ns, s.bdi IS NULL, s.bdi, s.cgroup_ino;

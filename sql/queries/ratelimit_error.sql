@@ -114,9 +114,7 @@ WITH
         THEN c.accounted_bytes ELSE 0 END) AS late_bytes
     FROM wb_throttle AS c
     JOIN wb_throttle_total AS a
-      ON a.task_id = c.task_id
-      AND a.bdi = c.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+      ON same_writer!(a, c)
     CROSS JOIN raw_balance_dirty_pages AS n ON n.seq = c.seq
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
     CROSS JOIN wb_params AS p
@@ -154,16 +152,11 @@ WITH
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS v
     JOIN wb_task_rate AS r
-      ON r.task_id = d.task_id
-      AND r.bdi = d.bdi
-      AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+      ON same_writer!(r, d)
     LEFT JOIN dirtied AS s
-      ON s.task_id = d.task_id
-      AND s.bdi = d.bdi
-      AND coalesce(s.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
-    WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
+      ON same_writer!(s, d)
+    WHERE of_wb!(r, p)
       AND (p.tid IS NULL OR r.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   ),
   judged AS (
     SELECT
@@ -199,7 +192,6 @@ ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;
 --   told holds until the task's next one, which says whether the task was late.
 -- @grain    task under a name, bdi, cgroup, is_late, rate; order task_id, bdi,
 --   cgroup_ino, rate, is_late
--- @events   writeback:balance_dirty_pages
 -- @column   is_late INTEGER 1: the pause of the next event was below 0, so no
 --   pause was due
 -- @column   rate INTEGER KiB/s, task_ratelimit

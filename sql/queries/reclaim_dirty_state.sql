@@ -208,6 +208,5 @@ FROM state AS d
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE in_time!(d.ts, b)
-  AND (p.tid IS NULL OR d.tid = p.tid)
-  AND (p.comm_glob IS NULL OR d.comm GLOB p.comm_glob)
+  AND of_task!(d, p)
 ORDER BY d.ts, d.seq, d.zone, d.kind;

@@ -107,8 +107,6 @@ ORDER BY
 -- @view     _reclaim_total
 -- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
 -- @grain    reclaimer; order reclaimer
--- @optional vmscan:mm_vmscan_lru_shrink_inactive,
---   vmscan:mm_vmscan_reclaim_writeback
 -- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
 --   where mm_vmscan_reclaim_writeback told that they wrote
 -- @column   scanned_count INTEGER pages; NULL = the event was not recorded, or

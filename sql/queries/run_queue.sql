@@ -23,8 +23,7 @@ SELECT
   1.0 * r.ready_ns / nullif(r.seen_ns, 0) AS ready_ratio
 FROM _ready_task AS r
 CROSS JOIN wb_params AS p
-WHERE (p.tid IS NULL OR r.tid = p.tid)
-  AND (p.comm_glob IS NULL OR r.comm GLOB p.comm_glob)
+WHERE of_task!(r, p)
 ORDER BY r.ready_ns DESC, r.tid, r.task_id;
 
 -- @view     _ready_task
@@ -34,7 +33,6 @@ ORDER BY r.ready_ns DESC, r.tid, r.task_id;
 --   it, so it is a lower bound. A task writes that was throttled or that wrote
 --   few_pages_count pages in system calls, to whatever.
 -- @grain    task under a name; order ready_ns descending
--- @optional sched:sched_switch, writeback:balance_dirty_pages
 -- @column   comm TEXT its name
 -- @column   ready_count INTEGER times that it was taken off its CPU
 -- @column   ready_ns INTEGER time until it was back on one, of those that began
@@ -60,7 +58,7 @@ WITH
   ),
   moves AS (
     SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
-    FROM wb_switch AS s
+    FROM switched!(k) AS s
     WHERE s.tid IN (SELECT w.tid FROM writer AS w)
   ),
   paired AS (

@@ -23,7 +23,7 @@ WITH
     SELECT 6, 'page_bytes', m.value
     FROM raw_meta AS m WHERE m.key = 'page_bytes'
     UNION ALL
-    SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM wb_hz AS h
+    SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM _hz AS h
     UNION ALL
     SELECT 8, 'memory_bytes', i.value * u.kib_bytes
     FROM raw_meminfo AS i
@@ -54,3 +54,49 @@ SELECT f.key, f.value
 FROM fact AS f
 WHERE f.value IS NOT NULL
 ORDER BY f.place;
+
+-- @view     _hz
+-- @summary  The kernel's HZ: what the recorder read, else inferred from the
+--   times of balance_dirty_pages, which are whole jiffies in ms. NULL where
+--   fewer than three different times were seen, or they fit more than one HZ.
+-- @grain    one row
+-- @column   hz INTEGER jiffies in a second, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
+-- @materialize
+-- @cost     33
+CREATE VIEW _hz AS
+WITH
+  time_ms AS (
+    SELECT t.pause AS ms
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.pause > 0
+    UNION
+    SELECT t.paused
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.paused > 0
+    UNION
+    SELECT t.period
+    FROM raw_balance_dirty_pages AS t
+    WHERE is_step!(t) AND t.period > 0
+  ),
+  known AS (
+    SELECT
+      -- Events are looked at only where that is not known. Times fit more than
+      -- one HZ when all are multiples of 20 ms.
+      coalesce(
+        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+        (
+          SELECT
+            CASE
+              WHEN count(*) < 3 OR max(t.ms % 20) = 0 THEN NULL
+              WHEN max(t.ms % 10) = 0 THEN 100
+              WHEN max(t.ms % 4) = 0 THEN 250
+              WHEN min(t.ms % 10 IN (0, 3, 6)) = 1 THEN 300
+              ELSE 1000
+            END
+          FROM time_ms AS t
+        )
+      ) AS hz
+  )
+SELECT k.hz
+FROM known AS k;

@@ -12,13 +12,7 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order dur descending
 -- @keys     stall_id, tid, comm, kind, cause
--- @events   writeback:balance_dirty_pages
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:folio_wait_writeback|ext4:ext4_sync_file_enter
---   |jbd2:jbd2_lock_buffer_stall|xfs:xfs_log_grant_sleep|block:block_rq_issue
---   |nfs:nfs_fsync_enter|fuse:fuse_request_send|syscalls:sys_enter_fsync
---   |syscalls:sys_enter_sync|sched:sched_switch
+-- @events   as lost_time
 -- @optional writeback:global_dirty_state, block:block_rq_issue,
 --   block:block_rq_complete, writeback:writeback_start,
 --   writeback:writeback_written, sched:sched_switch
@@ -73,10 +67,7 @@ WITH
     CROSS JOIN wb_params AS p
     JOIN wb_stall AS s ON s.wait_id = l.wait_id
     WHERE in_time!(l.ts, b)
-      AND (p.bdi IS NULL OR l.bdi = p.bdi)
-      AND (p.tid IS NULL OR l.tid = p.tid)
-      AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
-      AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+      AND asked!(l, p)
     ORDER BY l.dur DESC, l.wait_id
     LIMIT 1000
   ),
@@ -160,7 +151,6 @@ ORDER BY c.dur DESC, c.wait_id;
 -- @summary  Completed block requests of each disk, and once more under each bdi
 --   that lies on it (wb_stack): not to be summed over devices.
 -- @grain    completion and bdi; order ts
--- @events   block:block_rq_complete
 -- @column   bdi TEXT the disk, or what lies on it
 -- @column   bytes INTEGER completed
 CREATE VIEW _bdi_done AS

@@ -65,8 +65,5 @@ LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE in_time!(s.ts, b)
-  AND (p.bdi IS NULL OR s.bdi = p.bdi)
-  AND (p.tid IS NULL OR s.tid = p.tid)
-  AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+  AND asked!(s, p)
 ORDER BY s.ts, s.wait_id;

@@ -11,15 +11,8 @@
 -- @grain    stall; order ts
 -- @keys     ts, tid, comm, kind
 -- @first    cause, inside_ns, dur, bdi
--- @events   writeback:balance_dirty_pages
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:folio_wait_writeback|ext4:ext4_sync_file_enter
---   |jbd2:jbd2_lock_buffer_stall|xfs:xfs_log_grant_sleep|block:block_rq_issue
---   |nfs:nfs_fsync_enter|fuse:fuse_request_send|syscalls:sys_enter_fsync
---   |syscalls:sys_enter_sync|sched:sched_switch
--- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
---   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @events   as lost_time
+-- @optional as lost_time
 -- @column   ts INTEGER ns, start of the wait
 -- @column   dur INTEGER ns, its time without the waits inside it
 -- @column   inside_ns INTEGER how much of that lies in the time of interest
@@ -39,10 +32,7 @@ SELECT
 FROM _wait_before AS w
 CROSS JOIN wb_loss AS l ON l.wait_id = w.wait_id
 CROSS JOIN wb_params AS p
-WHERE (p.bdi IS NULL OR l.bdi = p.bdi)
-  AND (p.tid IS NULL OR l.tid = p.tid)
-  AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+WHERE asked!(l, p)
 ORDER BY l.ts, l.wait_id;
 
 -- @view     _wait_before

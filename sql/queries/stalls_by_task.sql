@@ -12,26 +12,8 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, kind, cause; order total_ns descending
 -- @first    total_ns, stalls_count, max_ns
--- @events   writeback:balance_dirty_pages
---   |writeback:writeback_balance_dirty_pages_waiting
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin
---   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
---   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
---   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
---   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
---   |syscalls:sys_enter_fsync
---   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
---   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
---   |syscalls:sys_enter_msync|syscalls:sys_enter_write
---   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
---   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
--- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state,
---   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep,
---   block:block_rq_complete, jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
---   sched:sched_switch, sched:sched_process_exit
+-- @events   as stalls
+-- @optional as stalls
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name
 -- @column   kind TEXT as in stalls
@@ -53,10 +35,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(s.ts, b)
-      AND (p.bdi IS NULL OR s.bdi = p.bdi)
-      AND (p.tid IS NULL OR s.tid = p.tid)
-      AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
-      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+      AND asked!(s, p)
   ),
   ranked AS (
     SELECT

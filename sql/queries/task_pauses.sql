@@ -47,9 +47,8 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE t.is_step = 1
       AND in_time!(t.ts, b)
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
+      AND of_wb!(t, p)
       AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY window_index, t.task_id, t.bdi, t.cgroup_ino
   )
 SELECT

@@ -36,9 +36,8 @@ WITH
       sum(d.dirtied_bytes) AS dirtied_bytes
     FROM wb_dirtied_part AS d
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR d.bdi = p.bdi)
+    WHERE of_wb!(d, p)
       AND (p.tid IS NULL OR d.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR d.cgroup_ino = p.cgroup_ino)
       AND d.dirtied_bytes > 0
     GROUP BY d.window_index, d.task_id
   )

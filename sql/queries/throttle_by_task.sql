@@ -73,9 +73,8 @@ WITH
     SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
     FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
+    WHERE of_wb!(a, p)
       AND (p.tid IS NULL OR a.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR a.cgroup_ino = p.cgroup_ino)
   ),
   chosen AS (
     SELECT
@@ -201,8 +200,6 @@ LEFT JOIN quantile AS q
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
 LEFT JOIN written AS w ON w.task_id = l.task_id
 LEFT JOIN wb_task_dirtied AS d
-  ON d.task_id = l.task_id
-  AND d.bdi = l.bdi
-  AND coalesce(d.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
+  ON same_writer!(d, l)
 WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

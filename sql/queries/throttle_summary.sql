@@ -50,9 +50,8 @@ WITH
     FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
     JOIN wb_task AS t ON t.task_id = a.task_id
-    WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
+    WHERE of_wb!(a, p)
       AND (p.tid IS NULL OR a.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR a.cgroup_ino = p.cgroup_ino)
       AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
     GROUP BY a.task_id
   ),
@@ -64,8 +63,7 @@ WITH
     JOIN counted AS k ON k.task_id = c.task_id
     WHERE c.is_step = 1
       AND in_time!(c.ts, b)
-      AND (p.bdi IS NULL OR c.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(c, p)
   ),
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (

@@ -53,9 +53,8 @@ WITH
       max(t.end_ts) AS end_ts
     FROM throttle AS t
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
+    WHERE of_wb!(t, p)
       AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY t.tid, t.task_id
   ),
   life AS (
@@ -86,8 +85,7 @@ WITH
     SELECT s.window_index, s.task_id, 0, s.to_ts - s.from_ts, s.slept_ns, 0
     FROM _throttle_piece AS s
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+    WHERE of_wb!(s, p)
     UNION ALL
     SELECT
       (t.ts - b.start_ts) / p.window_ns,
@@ -98,8 +96,7 @@ WITH
     WHERE t.is_step = 1
       AND t.accounted_bytes > 0
       AND in_time!(t.ts, b)
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+      AND of_wb!(t, p)
   ),
   summed AS (
     SELECT
@@ -139,8 +136,6 @@ ORDER BY w.window_start_ns, l.tid, l.task_id;
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @events   writeback:balance_dirty_pages|
---   writeback:writeback_balance_dirty_pages_waiting
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
 CREATE VIEW _throttle_piece AS

@@ -56,8 +56,6 @@ ORDER BY d.window_start_ns;
 --   counters at the last sample of each.
 -- @grain    window from the first sample on; order window_index
 -- @key      window_index
--- @events   writeback:global_dirty_state
--- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   window_ns INTEGER time that dirtied_bytes and written_bytes cover:
 --   from the last sample of the window that has one before to the last of this;
 --   NULL without a sample
@@ -156,7 +154,6 @@ WHERE w.state_before_seq IS NOT NULL
 -- @summary  Whether the trace tells what reclaim gave to swap devices. Of a run
 --   in which much of it was zero-filled or went to zswap nobody knows when.
 -- @grain    one row
--- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   has_events INTEGER 1: the events of reclaim's writes were recorded
 -- @column   is_told INTEGER 1: /proc/vmstat tells of pages for a swap device
 -- @column   pages_per_event REAL pages that reached the swap device for each

@@ -37,9 +37,8 @@ FROM _failed_write AS w
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE in_time!(w.ts, b)
+  AND of_task!(w, p)
   AND (p.bdi IS NULL OR w.bdi = p.bdi)
-  AND (p.tid IS NULL OR w.tid = p.tid)
-  AND (p.comm_glob IS NULL OR w.comm GLOB p.comm_glob)
 GROUP BY w.bdi, w.kind, w.what, w.tid, w.comm, w.error
 ORDER BY first_ts, w.bdi, w.kind, w.what, w.tid, w.comm, w.error;
 
@@ -49,11 +48,6 @@ ORDER BY first_ts, w.bdi, w.kind, w.what, w.tid, w.comm, w.error;
 --   that were asked for what there is not (EBADF, EINVAL and the like), and of
 --   requests that are tried again or not supported, are none.
 -- @grain    event with an error; order seq
--- @optional block:block_rq_complete, filemap:filemap_set_wb_err,
---   ext4:ext4_sync_file_exit,
---   syscalls:sys_exit_fsync, syscalls:sys_exit_fdatasync,
---   syscalls:sys_exit_syncfs, syscalls:sys_exit_sync_file_range,
---   syscalls:sys_exit_msync
 -- @column   seq INTEGER of the event
 -- @column   kind TEXT request, file or call
 -- @column   what TEXT kind of request, as the kernel prints it; inode of the

@@ -44,6 +44,5 @@ CROSS JOIN wb_units AS u
 -- What began before the trace is in the part that the trace begins with.
 WHERE coalesce(w.queued_ts, w.started_ts, b.first_ts, b.start_ts) >= b.start_ts
   AND coalesce(w.queued_ts, w.started_ts, b.first_ts, b.start_ts) < b.end_ts
-  AND (p.bdi IS NULL OR w.bdi = p.bdi)
-  AND (p.cgroup_ino IS NULL OR w.cgroup_ino = p.cgroup_ino)
+  AND of_wb!(w, p)
 ORDER BY w.seq;

@@ -52,11 +52,7 @@ SELECT
   w.window_start_ns AS ts,
   NULL AS dur,
   'Writeback/Throughput/'
-    || replace(
-      replace(coalesce(n.device || ' ', '') || d.device, '\', '\\'),
-      '/',
-      '\/'
-    ) || c.name AS track,
+    || device_part!(n.device, d.device) || c.name AS track,
   NULL AS name,
   1.0 * u.second_ns
     * CASE c.place WHEN 0 THEN d.written_bytes ELSE d.read_bytes END
@@ -104,11 +100,7 @@ SELECT
   r.ts,
   NULL AS dur,
   'Writeback/Bandwidth/'
-    || replace(
-      replace(coalesce(d.device || ' ', '') || r.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, r.bdi)
     || CASE WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
   NULL AS name,
@@ -153,11 +145,7 @@ WITH
   request AS (
     SELECT
       q.ts, q.issue_ts, q.end_ts,
-      replace(
-        replace(coalesce(d.device || ' ', '') || q.device, '\', '\\'),
-        '/',
-        '\/'
-      ) AS place,
+      device_part!(d.device, q.device) AS place,
       a.flows, q.op
         || CASE WHEN q.bytes > 0 THEN ' ' || size!(q.bytes) ELSE '' END AS op,
       q.tid, t.comm, q.rwbs, q.sector, q.bytes,
@@ -256,11 +244,7 @@ SELECT
   c.ts,
   NULL AS dur,
   'Writeback/Block requests/'
-    || replace(
-      replace(coalesce(d.device || ' ', '') || c.device, '\', '\\'),
-      '/',
-      '\/'
-    ) || c.part AS track,
+    || device_part!(d.device, c.device) || c.part AS track,
   NULL AS name,
   sum(c.step) OVER (
     PARTITION BY c.device, c.part ORDER BY c.ts ROWS UNBOUNDED PRECEDING
@@ -322,11 +306,7 @@ SELECT
   b.from_ts AS ts,
   b.to_ts - b.from_ts AS dur,
   'Writeback/Flusher work/journal of '
-    || replace(
-      replace(coalesce(d.device || ' ', '') || b.device, '\', '\\'),
-      '/',
-      '\/'
-    ) AS track,
+    || device_part!(d.device, b.device) AS track,
   'commit' AS name,
   NULL AS value,
   NULL AS unit,
@@ -384,11 +364,7 @@ WITH
     SELECT
       w.*,
       'Writeback/Flusher work/'
-        || replace(
-          replace(coalesce(d.device || ' ', '') || w.bdi, '\', '\\'),
-          '/',
-          '\/'
-        )
+        || device_part!(d.device, w.bdi)
         || CASE
           WHEN w.cgroup_ino > 1 THEN ' cgroup ' || w.cgroup_ino
           ELSE ''

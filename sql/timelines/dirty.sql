@@ -249,11 +249,7 @@ SELECT
   'Writeback/Dirty pages/held by '
     || CASE
       WHEN h.bdi IS NULL THEN 'nobody known'
-      ELSE replace(
-          replace(coalesce(d.device || ' ', '') || h.bdi, '\', '\\'),
-          '/',
-          '\/'
-        )
+      ELSE device_part!(d.device, h.bdi)
         || CASE
           WHEN h.cgroup_ino > 1 THEN ' cgroup ' || h.cgroup_ino
           ELSE ''
@@ -343,7 +339,6 @@ WHERE t.last_place = 1;
 --   with the most and the least dirty pages and pages under writeback.
 -- @grain    event; order seq
 -- @key      seq
--- @events   writeback:global_dirty_state
 -- @materialize
 -- @cost     250
 CREATE VIEW _dirty_drawn AS
@@ -410,7 +405,6 @@ CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 --   Empty for a run with so few samples that all of them are drawn.
 -- @grain    step; order step_index
 -- @key      step_index
--- @optional writeback:global_dirty_state
 -- @column   step_index INTEGER 0 to 2047
 -- @column   state_first_seq INTEGER its first global_dirty_state, or the first
 --   behind it

@@ -183,11 +183,7 @@ SELECT
   s.ts - CASE WHEN c.place IN (3, 4) THEN s.dur_ns ELSE 0 END AS ts,
   NULL AS dur,
   'Writeback/Backing devices/'
-    || replace(
-      replace(coalesce(d.device || ' ', '') || s.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, s.bdi)
     || CASE
       WHEN s.cgroup_ino = 1 THEN ' root cgroup'
       WHEN s.cgroup_ino > 1 THEN ' cgroup ' || s.cgroup_ino

@@ -11,22 +11,7 @@
 --   the kernel knew when it decided, in the calls that held the thread.
 -- @grain    stall, call or end of a stall; order ts
 -- @sorted
--- @events   writeback:balance_dirty_pages
---   |writeback:writeback_balance_dirty_pages_waiting
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin
---   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
---   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
---   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
---   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
---   |syscalls:sys_enter_fsync
---   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
---   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
---   |syscalls:sys_enter_msync|syscalls:sys_enter_write
---   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
---   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
+-- @events   as stalls
 -- @optional sched:sched_switch, writeback:writeback_start,
 --   writeback:writeback_written, writeback:bdi_dirty_ratelimit
 -- @column   arg_why TEXT in a sentence
@@ -227,22 +212,7 @@ ORDER BY c.ts, c.dur DESC, c.depth;
 -- @summary  What each task waited for at each moment, the task that waited
 --   longest first.
 -- @grain    piece of a wait; order ts
--- @events   writeback:balance_dirty_pages
---   |writeback:writeback_balance_dirty_pages_waiting
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin
---   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
---   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
---   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
---   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
---   |syscalls:sys_enter_fsync
---   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
---   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
---   |syscalls:sys_enter_msync|syscalls:sys_enter_write
---   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
---   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
+-- @events   as stalls
 -- @optional sched:sched_switch
 -- @column   arg_why TEXT in a sentence; of several waits the first
 -- @column   arg_waits_count INTEGER waits that are too short to be seen apart
@@ -417,22 +387,7 @@ LEFT JOIN wb_task AS k ON k.task_id = p.task_id;
 -- @summary  How many tasks wait at a time, by kind of wait.
 -- @grain    change of one curve; order ts
 -- @sorted
--- @events   writeback:balance_dirty_pages
---   |writeback:writeback_balance_dirty_pages_waiting
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin
---   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
---   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
---   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
---   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
---   |syscalls:sys_enter_fsync
---   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
---   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
---   |syscalls:sys_enter_msync|syscalls:sys_enter_write
---   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
---   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
+-- @events   as stalls
 -- @optional sched:sched_switch
 -- @cost     190
 CREATE VIEW tl_stall_count AS
@@ -472,22 +427,7 @@ FROM change AS c;
 -- @sorted
 -- @summary  How many tasks wait at a time.
 -- @grain    change; order ts
--- @events   writeback:balance_dirty_pages
---   |writeback:writeback_balance_dirty_pages_waiting
---   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin
---   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
---   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
---   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
---   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
---   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
---   |syscalls:sys_enter_fsync
---   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
---   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
---   |syscalls:sys_enter_msync|syscalls:sys_enter_write
---   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
---   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
+-- @events   as stalls
 -- @optional sched:sched_switch
 -- @cost     110
 CREATE VIEW tl_held AS
@@ -522,7 +462,6 @@ FROM change AS c;
 --   what the task waited for.
 -- @grain    wait; order wait_id
 -- @key      wait_id
--- @optional writeback:balance_dirty_pages
 -- @column   why TEXT 52.1 MiB dirty > limit 50.1 MiB, so rate 0
 -- @column   device TEXT name of its device, such as vda; else as bdi
 -- @column   domain TEXT of a throttle: as in wb_throttle
@@ -627,7 +566,6 @@ FROM told AS t;
 -- @summary  Calls of balance_dirty_pages() that slept: how long each held its
 --   task up, all its pauses together.
 -- @grain    call; order tid, ts
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of its last event
 -- @column   ts INTEGER ns, start
 -- @column   end_ts INTEGER ns, end
@@ -705,10 +643,16 @@ WITH
       c.*,
       -- What it took before its first event is in whole jiffies, begun ones
       -- too: it is at least one less.
-      c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
+      c.first_ts - max(
+        coalesce(
+          c.paused_ns - u.second_ns / nullif(CAST(h.value AS INTEGER), 0), 0
+        ),
+        0
+      ) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
-    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_units AS u
+    CROSS JOIN run_summary AS h ON h.key = 'hz'
   )
 SELECT
   p.seq,

@@ -218,11 +218,7 @@ SELECT
   f.window_start_ns AS ts,
   min(w.window_end_ns, b.end_ts) - f.window_start_ns AS dur,
   'Writeback/Fairness/Jain''s index of '
-    || replace(
-      replace(coalesce(d.device || ' ', '') || f.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, f.bdi)
     || CASE WHEN f.cgroup_ino > 1 THEN ' cgroup ' || f.cgroup_ino ELSE '' END
     AS track,
   'Jain ' || CAST(round(100 * f.jain_ratio) AS INTEGER) || ' %' AS name,
@@ -338,8 +334,6 @@ WHERE r.place = 1;
 --   those are compared that wrote all through the window, and that ask for more
 --   than they get, as far as wb_task_rate tells.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   tasks_count INTEGER tasks that are compared
 -- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
 --   events tell too little of what the machine dirtied (wb_rule)
@@ -356,9 +350,7 @@ WITH
     FROM wb_task_rate AS r
     CROSS JOIN wb_rule AS v
     JOIN wb_throttle_total AS a
-      ON a.task_id = r.task_id
-      AND a.bdi = r.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
+      ON same_writer!(a, r)
     WHERE coalesce(
       r.is_demand_limited, r.slept_ratio < v.throttled_least_ratio, 0
     ) = 0
@@ -380,9 +372,7 @@ WITH
         / nullif(count(*) * sum(s.bytes * s.bytes), 0) AS jain_ratio
     FROM share AS s
     JOIN asking AS a
-      ON a.task_id = s.task_id
-      AND a.bdi = s.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(s.cgroup_ino, 0)
+      ON same_writer!(a, s)
     JOIN wb_window AS w
       ON w.window_index = s.window_index
       AND a.first_ts <= w.window_start_ns

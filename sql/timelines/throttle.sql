@@ -43,11 +43,7 @@ SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Throttled tasks/' || t.path || ' on '
-    || replace(
-      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, t.bdi)
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
   NULL AS name,
@@ -101,11 +97,7 @@ SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Bandwidth/'
-    || replace(
-      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, t.bdi)
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name || t.path AS track,
   NULL AS name,
@@ -163,11 +155,7 @@ SELECT
   NULL AS dur,
   n.parent || c.name
     || CASE
-      WHEN c.place > 2 THEN replace(
-      replace(coalesce(d.device || ' ', '') || n.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+      WHEN c.place > 2 THEN device_part!(d.device, n.bdi)
       ELSE ''
     END AS track,
   NULL AS name,
@@ -205,11 +193,7 @@ SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Dirty pages/' || c.name
-    || replace(
-      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
-      '/',
-      '\/'
-    )
+    || device_part!(d.device, t.bdi)
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     AS track,
   NULL AS name,
@@ -230,7 +214,6 @@ LEFT JOIN wb_device AS d ON d.bdi = t.bdi;
 --   it.
 -- @grain    event; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   end_ts INTEGER ns, end of the sleep that followed; ts without one
 -- @materialize
 -- @cost     370

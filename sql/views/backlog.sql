@@ -314,9 +314,6 @@ WHERE k.disk IN (SELECT d.bdi FROM disk AS d);
 --   dirty for them. Where nothing tells where swap lies, those that wrote no
 --   more than went there.
 -- @grain    bdi; order bdi
--- @optional writeback:writeback_start, writeback:writeback_written,
---   writeback:balance_dirty_pages, block:block_rq_issue,
---   block:block_rq_complete
 -- @column   bdi TEXT major:minor
 -- @materialize
 CREATE VIEW _swap_only AS

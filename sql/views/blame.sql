@@ -167,7 +167,6 @@ WHERE v.unknown_ns IS NOT NULL;
 --   each throttled task waited for.
 -- @grain    sleep of a throttled task with another wb that is known; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   bdi TEXT whose pages
 -- @column   held_bytes INTEGER by its last event or sample
 -- @materialize
@@ -243,9 +242,6 @@ WHERE r.place = 1;
 --   waits for nothing, tells no more of what its wb holds.
 -- @grain    wb whose tasks were throttled, or which was sampled; order bdi,
 --   cgroup_ino
--- @events   writeback:balance_dirty_pages
--- @optional writeback:writeback_start, writeback:writeback_written,
---   block:block_rq_complete
 -- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
 -- @materialize
 -- @cost     24
@@ -324,7 +320,6 @@ WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 --   running sum of what the samples of all wbs say while they hold.
 -- @grain    sleep of a throttled task; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   held_bytes INTEGER dirty pages and those under writeback
 -- @materialize
@@ -375,7 +370,6 @@ WHERE s.seq IS NOT NULL AND s.held_bytes > 0;
 --   for, by their last event or sample, if it is not too old. Empty where there
 --   is one wb only. Sleeps times wbs: for who asks for the holders themselves.
 -- @grain    sleep of a throttled task, other wb; order seq, wb_id
--- @events   writeback:balance_dirty_pages
 -- @column   held_bytes INTEGER dirty pages and those under writeback
 CREATE VIEW _pool_held AS
 SELECT s.seq, p.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
@@ -390,7 +384,6 @@ WHERE p.wb_dirty_bytes > 0
 --   where there is one wb only.
 -- @grain    sleep of a throttled task; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   is_memcg INTEGER 1: the limits of that cgroup held the task up
 -- @column   span_index INTEGER as in _pool_other
 -- @index    ts wb_id cgroup_ino is_memcg seq
@@ -411,7 +404,6 @@ WHERE c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL;
 -- @summary  The wbs that hold dirty pages, numbered.
 -- @grain    bdi, cgroup; order wb_id
 -- @key      wb_id
--- @events   writeback:balance_dirty_pages
 -- @column   wb_id INTEGER of _pool_wb; 1, 2, 3 ...
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @materialize
@@ -441,7 +433,6 @@ FROM seen AS s;
 --   as no wb has another beside it.
 -- @grain    sample; order sample_id
 -- @key      sample_id
--- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
 -- @column   wb_id INTEGER of _pool_wb
 -- @column   cgroup_ino INTEGER cgroup that owns it; 1 = root
@@ -497,7 +488,6 @@ FROM held AS h;
 -- @summary  What each wb held, by the events of its own tasks while they are
 --   throttled, and by the samples of debugfs.
 -- @grain    sample; order wb_id, ts
--- @events   writeback:balance_dirty_pages
 -- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
 -- @column   basis TEXT events or samples
 CREATE VIEW _pool_told AS
@@ -538,8 +528,6 @@ CROSS JOIN _pool_wb AS w ON w.bdi = t.bdi AND w.cgroup_ino = t.cgroup_ino;
 --   began and ended three times or more without a page.
 -- @grain    bdi; order bdi
 -- @key      bdi
--- @optional writeback:global_dirty_state, writeback:writeback_start,
---   writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   runs_count INTEGER times that its flushers began and ended; NULL =
 --   that was not recorded

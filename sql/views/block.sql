@@ -392,7 +392,6 @@ LEFT JOIN (
 --   and the same request: of devices that had any for two seconds or more.
 -- @grain    device; order device
 -- @key      device
--- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   silent_ns INTEGER that time
 -- @column   bytes INTEGER of the requests that it had for two seconds then
@@ -467,7 +466,6 @@ GROUP BY s.device;
 --   issue was not recorded, and is not lost. Parts of a request begin where one
 --   was issued. Where a device has too many, its issues were filtered.
 -- @grain    device, op; order device, op
--- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   op TEXT of the completion
 -- @column   to_ts INTEGER ns, end of the last

@@ -235,67 +235,53 @@ FROM entered!(raw_sys_enter_sendfile64, raw_sys_exit_sendfile64, 7) AS e;
 CREATE VIEW _sync_call AS
 WITH
   steps AS (
-    SELECT
-      e.tid, e.seq, e.ts, 'fsync' AS call, 1 AS is_entry, 1 AS is_sync,
-      NULL AS ret, NULL AS device
-    FROM raw_sys_enter_fsync AS e
+    SELECT s.*, 1 AS is_sync, NULL AS device
+    FROM sync_call!(raw_sys_enter_fsync, raw_sys_exit_fsync, 'fsync') AS s
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'fsync', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_fsync AS x
+    SELECT s.*, 1, NULL
+    FROM sync_call!(
+      raw_sys_enter_fdatasync, raw_sys_exit_fdatasync, 'fdatasync'
+    ) AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1, 1, NULL, NULL
-    FROM raw_sys_enter_fdatasync AS e
+    SELECT s.*, 1, NULL
+    FROM sync_call!(raw_sys_enter_sync, raw_sys_exit_sync, 'sync') AS s
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'fdatasync', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_fdatasync AS x
+    SELECT s.*, 1, NULL
+    FROM sync_call!(raw_sys_enter_syncfs, raw_sys_exit_syncfs, 'syncfs') AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync', 1, 1, NULL, NULL
-    FROM raw_sys_enter_sync AS e
+    SELECT s.*, 1, NULL
+    FROM sync_call!(
+      raw_sys_enter_sync_file_range,
+      raw_sys_exit_sync_file_range,
+      'sync_file_range'
+    ) AS s
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'sync', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_sync AS x
+    SELECT s.*, 1, NULL
+    FROM sync_call!(raw_sys_enter_msync, raw_sys_exit_msync, 'msync') AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'syncfs', 1, 1, NULL, NULL
-    FROM raw_sys_enter_syncfs AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'syncfs', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_syncfs AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1, 1, NULL, NULL
-    FROM raw_sys_enter_sync_file_range AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'sync_file_range', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_sync_file_range AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'msync', 1, 1, NULL, NULL
-    FROM raw_sys_enter_msync AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'msync', 0, 1, x.ret, NULL
-    FROM raw_sys_exit_msync AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1, 0, NULL, device!(e)
+    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1, NULL, 0, device!(e)
     FROM raw_ext4_sync_file_enter AS e
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'ext4_sync_file', 0, 0, x.ret, device!(x)
+    SELECT x.tid, x.seq, x.ts, 'ext4_sync_file', 0, x.ret, 0, device!(x)
     FROM raw_ext4_sync_file_exit AS x
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'nfs_fsync', 1, 0, NULL, device!(e)
+    SELECT e.tid, e.seq, e.ts, 'nfs_fsync', 1, NULL, 0, device!(e)
     FROM raw_nfs_fsync_enter AS e
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'nfs_fsync', 0, 0, NULL, device!(x)
+    SELECT x.tid, x.seq, x.ts, 'nfs_fsync', 0, NULL, 0, device!(x)
     FROM raw_nfs_fsync_exit AS x
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'nfs_wb_all', 1, 0, NULL, device!(e)
+    SELECT e.tid, e.seq, e.ts, 'nfs_wb_all', 1, NULL, 0, device!(e)
     FROM raw_nfs_writeback_inode_enter AS e
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 'nfs_wb_all', 0, 0, NULL, device!(x)
+    SELECT x.tid, x.seq, x.ts, 'nfs_wb_all', 0, NULL, 0, device!(x)
     FROM raw_nfs_writeback_inode_exit AS x
   ),
   ends AS (
     SELECT s.*, 0 AS is_exit
     FROM steps AS s
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, c.call, 0, c.is_sync, NULL, NULL, 1
+    SELECT x.tid, x.seq, x.ts, c.call, 0, NULL, c.is_sync, NULL, 1
     FROM raw_sched_process_exit AS x
     JOIN (SELECT DISTINCT s.tid, s.call, s.is_sync FROM steps AS s) AS c
       ON c.tid = x.tid
@@ -344,8 +330,6 @@ WHERE p.is_exit = 0
 --   return: exact bytes and time, also of calls in free run, which fire no
 --   event. Empty where the probes were not recorded.
 -- @grain    call; order seq
--- @optional wbscope:balance_dirty_pages_entry,
---   wbscope:balance_dirty_pages_return, writeback:balance_dirty_pages
 -- @column   seq INTEGER of the entry
 -- @column   ts INTEGER ns, trace clock, of the entry
 -- @column   end_seq INTEGER of the return; NULL = not in the trace
@@ -484,8 +468,6 @@ CROSS JOIN wb_units AS u;
 -- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
 --   February 2011: from waiting to woken of the same task.
 -- @grain    wait; order seq
--- @events   writeback:writeback_balance_dirty_pages_waiting
--- @optional writeback:writeback_balance_dirty_pages_woken
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, start of the wait
 -- @column   end_ts INTEGER ns, when it was woken; the trace's end where it
@@ -530,9 +512,6 @@ WHERE f.is_wait = 1;
 --   which a request of NFS stands in the client's queue of the transport is
 --   part of it. Matched by file and offset, and by FUSE's own number.
 -- @grain    request; order seq
--- @optional nfs:nfs_initiate_write, nfs:nfs_writeback_done,
---   nfs:nfs_initiate_commit, nfs:nfs_commit_done, fuse:fuse_request_send,
---   fuse:fuse_request_end
 -- @column   seq INTEGER of the event that sends it
 -- @column   ts INTEGER ns, sent
 -- @column   end_seq INTEGER of the answer; NULL = none in the trace

@@ -160,9 +160,7 @@ FROM wb_throttle AS t
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS q
 JOIN wb_task_dirtied AS d
-  ON d.task_id = t.task_id
-  AND d.bdi = t.bdi
-  AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
+  ON same_writer!(d, t)
   AND d.basis <> 'probe'
 WHERE t.is_step = 1
   AND t.accounted_bytes > 0
@@ -185,7 +183,6 @@ WHERE d.basis NOT IN ('probe', 'bound')
 --   charge to it, how much of what the machine dirtied that is in all, and what
 --   a call in free run stands for.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @events   writeback:balance_dirty_pages
 -- @column   cgroup_key INTEGER cgroup that owns the wb; 0 = not told
 -- @column   charged_bytes INTEGER that its events charge
 -- @column   slept_ns INTEGER sum of the sleeps
@@ -326,7 +323,6 @@ CROSS JOIN machine AS m;
 -- @view     _dirtied_machine
 -- @summary  Pages that the machine dirtied in the time of interest.
 -- @grain    one row
--- @optional writeback:global_dirty_state
 -- @column   total_bytes INTEGER NULL = not told, or nothing
 CREATE VIEW _dirtied_machine AS
 WITH
@@ -361,7 +357,6 @@ CROSS JOIN wb_units AS u;
 --   each loop of each call of balance_dirty_pages() does, in free run too.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @optional writeback:global_dirty_state
 -- @column   task_id INTEGER of wb_task
 -- @column   looks_count INTEGER global_dirty_state events
 -- @column   first_ts INTEGER ns, of the first
@@ -696,7 +691,6 @@ CROSS JOIN wb_units AS u;
 -- @summary  Which part of its calls in free run each throttled task made in
 --   each window.
 -- @grain    window, task under a name; order window_index, task_id
--- @optional writeback:global_dirty_state
 -- @column   share_ratio REAL of the task's calls in free run
 -- @materialize
 -- @cost     460

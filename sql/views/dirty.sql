@@ -249,7 +249,6 @@ WHERE e.state_before_seq IS NOT NULL OR e.state_after_seq > e.state_first_seq;
 -- @summary  global_dirty_state with what the kernel makes of it, in pages. The
 --   sums over millions of them read it, so it has no joins.
 -- @grain    event; order seq
--- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   prev_seq INTEGER of the sample before; NULL = none
 -- @column   repeats_count INTEGER samples just before it with these pages and
@@ -290,8 +289,6 @@ FROM raw_global_dirty_state AS g;
 --   lie so much above the sample before and the one after.
 -- @grain    sample; order seq
 -- @key      seq
--- @events   writeback:global_dirty_state
--- @optional sched:sched_switch
 -- @column   seq INTEGER of the sample
 -- @source   mm/page-writeback.c domain_dirty_limits()
 -- @materialize
@@ -361,7 +358,6 @@ WHERE g.tid IN (SELECT t.tid FROM wb_thread AS t WHERE t.is_real_time = 1);
 --   value, a sum over time is x times the window's length, and this.
 -- @grain    window with a change; order window_index
 -- @key      window_index
--- @events   writeback:global_dirty_state
 -- @column   dirty_time REAL pages x ns
 -- @column   dirty_max INTEGER pages, largest
 -- @column   bg_thresh_time REAL pages x ns

@@ -197,7 +197,7 @@ CROSS JOIN wb_units AS u;
 --   of nothing to do, and those of a task that was stopped, by a signal or a
 --   debugger.
 -- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
--- @optional sched:sched_switch
+-- @column   tid INTEGER thread
 -- @column   ts INTEGER ns, when it left the CPU, or got it
 -- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
 --   if it did not
@@ -212,7 +212,7 @@ WITH
   ),
   moves AS (
     SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
-    FROM wb_switch AS s
+    FROM switched!(k) AS s
     WHERE s.tid IN (SELECT d.tid FROM dirtier AS d)
   ),
   paired AS (
@@ -285,9 +285,7 @@ WITH
     FROM wb_throttle_total AS a
     JOIN wb_task AS k ON k.task_id = a.task_id
     JOIN wb_task_dirtied AS d
-      ON d.task_id = a.task_id
-      AND d.bdi = a.bdi
-      AND coalesce(d.cgroup_ino, 0) = coalesce(a.cgroup_ino, 0)
+      ON same_writer!(d, a)
     WHERE d.is_incidental = 0 AND d.slept_ns IS NOT NULL
   ),
   task_rate AS (

@@ -45,6 +45,184 @@ CREATE VIEW wb_warning AS
 SELECT '' AS scope, '' AS slug, '' AS message
 WHERE 0;
 
+-- @view     wb_loss_total
+-- @summary  What each finding cost, and whom, in the time of interest. Findings
+--   about a device are apart by device, those about a cgroup by cgroup.
+-- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
+-- @column   finding TEXT rule of sql/findings
+-- @column   bdi TEXT backing device; NULL = not about one, or not known
+-- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
+-- @column   cost_task_ns INTEGER time that all tasks together lost to it
+-- @column   stalls_count INTEGER waits
+-- @column   longest_ns INTEGER longest wait
+-- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up in all, of the calls that were held up longest by this one;
+--   NULL = no such call
+-- @column   call_part_ns INTEGER the same, without what other findings tell of
+-- @column   tasks_count INTEGER threads that lost it
+-- @column   tasks TEXT who lost it: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
+--   dd, fio and 2 more; of each task the name under which it lost most
+-- @column   first_ts INTEGER ns, start of the first wait
+-- @column   last_ts INTEGER ns, end of the last
+-- @column   device_ratio REAL share of the time in which the device had
+--   requests; NULL = not recorded
+-- @column   has_journal_events INTEGER 1: events of a journal tell when it
+--   commits; 0: requests of its thread do, which is inferred
+-- @column   wrote_disk TEXT where nothing tells on which disks the device lies:
+--   as in wb_stall
+-- @column   wrote_disks TEXT likewise
+-- @materialize
+-- @cost     75
+CREATE VIEW wb_loss_total AS
+WITH
+  chosen AS (
+    SELECT
+      l.finding,
+      finding_bdi!(l) AS bdi,
+      finding_cgroup!(l) AS cgroup_ino,
+      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio, l.call_seq,
+      l.wrote_disk, l.wrote_disks
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
+  ),
+  per_task AS (
+    SELECT
+      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id,
+      sum(c.dur) AS dur,
+      count(*) AS stalls_count,
+      max(c.dur) AS longest_ns,
+      min(c.ts) AS first_ts,
+      max(c.ts + c.dur) AS last_ts,
+      sum(c.dur * c.device_ratio) AS device_ns,
+      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns,
+      min(c.wrote_disk) AS wrote_disk,
+      min(c.wrote_disks) AS wrote_disks
+    FROM chosen AS c
+    GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
+  ),
+  called AS (
+    SELECT
+      t.*,
+      first_value(t.comm) OVER (
+        PARTITION BY t.finding, t.bdi, t.cgroup_ino, t.tid
+        ORDER BY t.dur DESC, t.comm
+      ) AS name
+    FROM per_task AS t
+  ),
+  per_name AS (
+    SELECT
+      t.finding, t.bdi, t.cgroup_ino,
+      t.name AS comm,
+      count(DISTINCT t.tid) AS tasks_count,
+      min(t.tid) AS tid,
+      sum(t.dur) AS dur,
+      row_number() OVER (
+        PARTITION BY t.finding, t.bdi, t.cgroup_ino
+        ORDER BY sum(t.dur) DESC, t.name
+      ) AS place
+    FROM called AS t
+    GROUP BY t.finding, t.bdi, t.cgroup_ino, t.name
+  ),
+  named AS (
+    SELECT
+      n.finding, n.bdi, n.cgroup_ino,
+      sum(n.tasks_count) AS tasks_count,
+      count(*) AS names_count,
+      max(CASE n.place WHEN 1 THEN n.comm END) AS first_comm,
+      max(CASE n.place WHEN 1 THEN n.tasks_count END) AS first_count,
+      max(
+        CASE
+          WHEN n.place > 1 THEN NULL
+          WHEN n.tasks_count > 1 THEN n.tasks_count || ' ' || n.comm
+          WHEN n.comm = 'tid ' || n.tid THEN n.comm
+          ELSE n.comm || ' ' || n.tid
+        END
+      ) AS first_name,
+      max(CASE n.place WHEN 2 THEN n.comm END) AS second_comm,
+      max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count,
+      max(CASE n.place WHEN 2 THEN n.dur END)
+        >= v.named_least_ratio * sum(n.dur) AS is_second_named
+    FROM per_name AS n
+    CROSS JOIN wb_rule AS v
+    GROUP BY n.finding, n.bdi, n.cgroup_ino, v.named_least_ratio
+  ),
+  -- A call may go on under another finding: as in lost_time.
+  held AS (
+    SELECT c.finding, c.bdi, c.cgroup_ino, c.call_seq, sum(c.dur) AS held_ns
+    FROM chosen AS c
+    WHERE c.call_seq IS NOT NULL
+    GROUP BY c.call_seq, c.finding, c.bdi, c.cgroup_ino
+  ),
+  call AS (
+    SELECT
+      h.finding, h.bdi, h.cgroup_ino,
+      max(o.call_ns) AS call_max_ns,
+      max(h.held_ns) AS call_part_ns
+    FROM held AS h
+    JOIN (
+      SELECT
+        l.call_seq,
+        sum(l.held_ns) AS call_ns,
+        max(l.held_ns) AS most_ns
+      FROM held AS l
+      GROUP BY l.call_seq
+    ) AS o ON o.call_seq = h.call_seq AND o.most_ns = h.held_ns
+    GROUP BY h.finding, h.bdi, h.cgroup_ino
+  ),
+  summed AS (
+    SELECT
+      t.finding, t.bdi, t.cgroup_ino,
+      sum(t.dur) AS cost_task_ns,
+      sum(t.stalls_count) AS stalls_count,
+      max(t.longest_ns) AS longest_ns,
+      min(t.first_ts) AS first_ts,
+      max(t.last_ts) AS last_ts,
+      sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio,
+      min(t.wrote_disk) AS wrote_disk,
+      min(t.wrote_disks) AS wrote_disks
+    FROM per_task AS t
+    GROUP BY t.finding, t.bdi, t.cgroup_ino
+  )
+SELECT
+  s.finding, s.bdi, s.cgroup_ino, s.cost_task_ns, s.stalls_count, s.longest_ns,
+  c.call_max_ns, c.call_part_ns, n.tasks_count,
+  CASE
+    WHEN n.names_count = 1 THEN n.first_name
+    WHEN n.is_second_named = 0
+      THEN n.first_name || ' and ' || (n.tasks_count - n.first_count) || ' more'
+    ELSE
+      -- A number with each, or with none.
+      CASE WHEN n.first_count > 1 OR n.second_count > 1
+        THEN n.first_count || ' '
+        ELSE ''
+      END || n.first_comm
+        || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
+        || CASE WHEN n.first_count > 1 OR n.second_count > 1
+          THEN n.second_count || ' '
+          ELSE ''
+        END || n.second_comm
+        || CASE n.names_count
+          WHEN 2 THEN ''
+          ELSE ' and ' || (n.tasks_count - n.first_count - n.second_count)
+            || ' more'
+        END
+  END AS tasks,
+  s.first_ts, s.last_ts, s.device_ratio,
+  EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+    OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
+    OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep) AS has_journal_events,
+  s.wrote_disk, s.wrote_disks
+FROM summed AS s
+JOIN named AS n
+  ON n.finding = s.finding
+  AND n.bdi IS s.bdi
+  AND n.cgroup_ino IS s.cgroup_ino
+LEFT JOIN call AS c
+  ON c.finding = s.finding
+  AND c.bdi IS s.bdi
+  AND c.cgroup_ino IS s.cgroup_ino;
+
 -- @view     wb_impossible
 -- @shared
 -- @summary  Numbers of pages in events that no machine can have.

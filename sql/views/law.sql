@@ -43,7 +43,6 @@ WHERE k.unknown_why IS NOT NULL;
 --   those that cannot be replayed.
 -- @grain    event; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   predicted_pages_per_s INTEGER dirty_ratelimit times pos_ratio; NULL
 --   = not replayed: a number that it takes is not recorded, or too large
@@ -134,7 +133,6 @@ FROM known AS k;
 -- @summary  The events that were decided on just what the one before was: they
 --   have its rate.
 -- @grain    event that _law_rate is without; order seq
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   prev_seq INTEGER of the one before, of the same task
 CREATE VIEW _law_repeat AS
@@ -148,7 +146,6 @@ WHERE e.repeats_count > 0
 --   run: what the numbers that an event was decided on give, in pages and
 --   pages/s, of the domain that throttled.
 -- @grain    event; order seq
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   predicted INTEGER pages/s; NULL = not all of them are told
 -- @column   recorded INTEGER pages/s, task_ratelimit
@@ -334,7 +331,6 @@ FROM wb_units AS u;
 --   whose event tells it; behind the last one, which changed it, the last told.
 -- @grain    update, and one row behind all; order bdi, cgroup_ino, seq
 -- @index    bdi cgroup_ino seq write_bw ts
--- @optional writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb
 -- @column   seq INTEGER of bdi_dirty_ratelimit, or after all records

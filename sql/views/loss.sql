@@ -25,391 +25,205 @@
 -- @column   sync_call TEXT as in wb_stall
 -- @column   busy_ratio REAL share of dur in which the device was busy, by its
 --   requests or the samples of its counters; 0 where neither was recorded
+-- @column   wrote_disk TEXT where nothing tells on which disks the device lies:
+--   as in wb_stall
+-- @column   wrote_disks TEXT likewise
+-- @column   asleep_bdi TEXT device that its task waited longest for, in the
+--   time of interest
+-- @column   asleep_ns INTEGER all waits of its task then; NULL = none
+-- @column   life_ns INTEGER of its task: from its first event to its last, or
+--   to the end of its last wait
+-- @column   asleep_ratio REAL share of life_ns that its task was asleep
+-- @column   asleep_busy_ratio REAL busy_ratio of all waits of its task
 -- @source   docs/findings.md
 -- @materialize
 -- @cost     82
 CREATE VIEW wb_loss AS
 WITH
-  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
-  -- A request inside a sync is part of that.
-  inside AS MATERIALIZED (
+  unknown AS (
     SELECT
-      i.wait_id,
-      i.kind <> 'block queue' AS is_memcg,
-      i.cause = 'memory.reclaim'
-        OR coalesce(i.kind = 'reclaim throttle' AND i.ts < i.asked_until_ts, 0)
-        AS is_asked
-    FROM (
-      SELECT
-        s.wait_id, s.ts, s.kind, s.cause,
-        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS until_ts,
-        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS asked_until_ts,
-        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
-          OVER so_far AS synced_until_ts
-      FROM wb_stall AS s
-      WHERE s.kind IN (
-        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
-      )
-      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
-    ) AS i
-    WHERE i.kind = 'memcg reclaim'
-      OR (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
-      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
-  ),
-  -- Its journal is asked to commit again and again; sync_file_range asks none.
-  storm AS (
-    SELECT
-      s.bdi AS device,
-      count(*) * u.second_ns
-        >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+      s.bdi,
+      min(s.wrote_disk) AS wrote_disk,
+      min(s.wrote_disks) AS wrote_disks
     FROM wb_stall AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_rule AS v
-    CROSS JOIN wb_units AS u
-    WHERE s.kind = 'fsync'
-      AND s.what <> 'sync_file_range'
-      AND s.bdi IS NOT NULL
-    GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts
+    WHERE s.wrote_disks IS NOT NULL
+    GROUP BY s.bdi
   ),
-  told AS (
+  judged AS MATERIALIZED (
     SELECT
-      p.wait_id, p.ts, p.dur, p.tid, p.comm, p.task_id, p.kind, p.cause, p.what,
-      p.is_failed, p.sync_call, p.outside_reason, w.is_flusher,
-      i.wait_id IS NOT NULL AS is_inside,
-      i.is_memcg, i.is_asked,
-      t.finding AS throttle_finding,
+      t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
+      t.lost_bdi AS bdi,
+      t.lost_cgroup_ino AS cgroup_ino,
+      CASE
+        -- The same kworker may be that of a loop device, which calls fsync.
+        WHEN t.is_flusher AND t.kind <> 'fsync' THEN 'flusher_waits_journal'
+        WHEN t.kind = 'throttle' THEN
+          CASE
+            WHEN n.bdi IS NOT NULL
+              AND t.throttle_finding IN ('slow_device', 'cause_unknown')
+              THEN 'disk_unknown'
+            ELSE t.throttle_finding
+          END
+        WHEN t.is_asked THEN NULL
+        WHEN t.is_memcg THEN 'small_memcg_limit'
+        WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
+          CASE
+            WHEN t.is_shared_swap = 1 THEN 'swap_competes'
+            WHEN t.is_meeting_dirty = 1 OR t.cause = 'writeback behind reclaim'
+              THEN 'reclaim_meets_dirty'
+            ELSE 'direct_reclaim'
+          END
+        WHEN t.is_failed = 1 THEN 'failed_writes'
+        WHEN t.outside_reason = 'read' THEN 'disk_reads'
+        WHEN t.outside_reason = 'memory.high' AND t.cause = 'unknown'
+          THEN 'memcg_high'
+        WHEN t.cause IN ('journal commit', 'journal full') THEN
+          CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
+        WHEN t.cause = 'server latency' THEN 'slow_server'
+        -- Folios of the swap cache have no bdi.
+        WHEN t.is_swapping = 1 AND t.is_on_swap_device
+          AND t.kind IN ('folio wait', 'block queue')
+          THEN 'swap_competes'
+        -- Who calls that for each piece of what it writes goes at the speed of
+        -- the disk.
+        WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
+          THEN 'write_behind'
+        WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
+          CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
+            ELSE 'many_seconds'
+          END
+        WHEN t.is_inside OR t.kind <> 'block queue' THEN NULL
+        WHEN t.what GLOB 'block_rq *W*' THEN 'direct_writes'
+        WHEN t.what GLOB 'block_rq *R*' AND t.what NOT GLOB 'block_rq *[WD]*'
+          THEN 'disk_reads'
+      END AS finding,
       t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
-      t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count,
-      coalesce(t.device_ratio, p.device_ratio) AS device_ratio,
-      t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
-      CASE
-        WHEN i.is_memcg THEN w.bdi
-        WHEN p.kind IN ('direct reclaim', 'reclaim throttle') THEN p.bdi
-        WHEN p.outside_reason = 'read' THEN p.read_device
-        -- Nothing tells that it waited for a disk at all.
-        WHEN p.kind = 'blocked outside throttling' AND p.cause = 'unknown'
-          THEN p.bdi
-        -- With one disk there is no other that it can have waited for.
-        ELSE coalesce(p.bdi, o.bdi)
-      END AS lost_bdi,
-      CASE WHEN i.is_memcg THEN w.cgroup_ino ELSE p.cgroup_ino END
-        AS lost_cgroup_ino,
-      m.is_swapping,
-      m.is_shared AS is_shared_swap,
-      -- The machine did; of a reclaim whose scans are told, it itself.
-      coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
-      instr(m.bdis, ' ' || p.bdi || ' ') > 0
-        OR p.bdi = '(unknown)' AS is_on_swap_device
-    FROM wb_stall AS p
-    CROSS JOIN _loss_task AS w ON w.task_id = p.task_id
-    CROSS JOIN wb_swap AS m
-    CROSS JOIN reclaim_run AS g
-    LEFT JOIN inside AS i ON i.wait_id = p.wait_id
-    LEFT JOIN _loss_throttle AS t ON p.kind = 'throttle' AND t.seq = p.ref_seq
-    LEFT JOIN _loss_reclaim AS r
-      ON p.kind = 'direct reclaim' AND r.seq = p.ref_seq
-    LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
-    LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
-    LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
-    WHERE p.dur > 0
-      AND (
-        w.is_kernel = 0
-        OR (w.is_flusher = 1 AND p.kind <> 'fsync'
-          AND p.cause IN ('journal commit', 'journal full'))
-      )
-      -- Of the recorder's pauses recorder_writes tells.
-      AND (
-        w.is_recorder = 0
-        OR (p.kind = 'throttle' AND p.comm IN ('trace-cmd', 'wbscope'))
-      )
-  )
-SELECT
-  t.wait_id, t.ts, t.dur, t.tid, t.comm, t.task_id, t.kind, t.cause,
-  t.lost_bdi AS bdi,
-  t.lost_cgroup_ino AS cgroup_ino,
-  CASE
-    -- The same kworker may be the one of a loop device, which calls fsync.
-    WHEN t.is_flusher AND t.kind <> 'fsync' THEN 'flusher_waits_journal'
-    WHEN t.kind = 'throttle' THEN t.throttle_finding
-    WHEN t.is_asked THEN NULL
-    WHEN t.is_memcg THEN 'small_memcg_limit'
-    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
-      CASE
-        WHEN t.is_shared_swap = 1 THEN 'swap_competes'
-        WHEN t.is_meeting_dirty = 1 OR t.cause = 'writeback behind reclaim'
-          THEN 'reclaim_meets_dirty'
-        ELSE 'direct_reclaim'
-      END
-    WHEN t.is_failed = 1 THEN 'failed_writes'
-    WHEN t.outside_reason = 'read' THEN 'disk_reads'
-    WHEN t.outside_reason = 'memory.high' AND t.cause = 'unknown'
-      THEN 'memcg_high'
-    WHEN t.cause IN ('journal commit', 'journal full') THEN
-      CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
-    WHEN t.cause = 'server latency' THEN 'slow_server'
-    -- Folios of the swap cache have no bdi.
-    WHEN t.is_swapping = 1 AND t.is_on_swap_device
-      AND t.kind IN ('folio wait', 'block queue')
-      THEN 'swap_competes'
-    -- Who calls that for each piece of what it writes goes at the disk's speed.
-    WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
-      THEN 'write_behind'
-    WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
-      CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
-        ELSE 'many_seconds'
-      END
-    WHEN t.is_inside OR t.kind <> 'block queue' THEN NULL
-    WHEN t.what GLOB 'block_rq *W*' THEN 'direct_writes'
-    WHEN t.what GLOB 'block_rq *R*' AND t.what NOT GLOB 'block_rq *[WD]*'
-      THEN 'disk_reads'
-  END AS finding,
-  t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio, t.holder_share_ratio,
-  t.rival_cgroup_ino, t.runs_count, t.device_ratio, t.nr_writeback,
-  t.disk_bytes_per_s, t.call_seq, t.sync_call,
-  -- A wait for a request of its own has one.
-  CASE t.kind WHEN 'block queue' THEN 1.0
-    ELSE coalesce(t.device_ratio, k.busy_ratio, 0.0)
-  END AS busy_ratio
-FROM told AS t
-CROSS JOIN wb_rule AS v
-LEFT JOIN _device_pace AS k ON k.bdi = t.lost_bdi;
-
--- @view     wb_loss_total
--- @summary  What each finding cost, and whom, in the time of interest. Findings
---   about a device are apart by device, those about a cgroup by cgroup.
--- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
--- @column   finding TEXT rule of sql/findings
--- @column   bdi TEXT backing device; NULL = not about one, or not known
--- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
--- @column   cost_task_ns INTEGER time that all tasks together lost to it
--- @column   stalls_count INTEGER waits
--- @column   longest_ns INTEGER longest wait
--- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up in all, of the calls that were held up longest by this one;
---   NULL = no such call
--- @column   call_part_ns INTEGER the same, without what other findings tell of
--- @column   tasks_count INTEGER threads that lost it
--- @column   tasks TEXT who lost it: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
---   dd, fio and 2 more; of each task the name under which it lost most
--- @column   first_ts INTEGER ns, start of the first wait
--- @column   last_ts INTEGER ns, end of the last
--- @column   device_ratio REAL share of the time in which the device had
---   requests; NULL = not recorded
--- @column   has_journal_events INTEGER 1: events of a journal tell when it
---   commits; 0: requests of its thread do, which is inferred
--- @materialize
--- @cost     75
-CREATE VIEW wb_loss_total AS
-WITH
-  chosen AS (
-    SELECT
-      l.finding,
-      finding_bdi!(l) AS bdi,
-      finding_cgroup!(l) AS cgroup_ino,
-      l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio, l.call_seq
-    FROM wb_loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
-  ),
-  per_task AS (
-    SELECT
-      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id,
-      sum(c.dur) AS dur,
-      count(*) AS stalls_count,
-      max(c.dur) AS longest_ns,
-      min(c.ts) AS first_ts,
-      max(c.ts + c.dur) AS last_ts,
-      sum(c.dur * c.device_ratio) AS device_ns,
-      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
-    FROM chosen AS c
-    GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
-  ),
-  called AS (
-    SELECT
-      t.*,
-      first_value(t.comm) OVER (
-        PARTITION BY t.finding, t.bdi, t.cgroup_ino, t.tid
-        ORDER BY t.dur DESC, t.comm
-      ) AS name
-    FROM per_task AS t
-  ),
-  per_name AS (
-    SELECT
-      t.finding, t.bdi, t.cgroup_ino,
-      t.name AS comm,
-      count(DISTINCT t.tid) AS tasks_count,
-      min(t.tid) AS tid,
-      sum(t.dur) AS dur,
-      row_number() OVER (
-        PARTITION BY t.finding, t.bdi, t.cgroup_ino
-        ORDER BY sum(t.dur) DESC, t.name
-      ) AS place
-    FROM called AS t
-    GROUP BY t.finding, t.bdi, t.cgroup_ino, t.name
-  ),
-  named AS (
-    SELECT
-      n.finding, n.bdi, n.cgroup_ino,
-      sum(n.tasks_count) AS tasks_count,
-      count(*) AS names_count,
-      max(CASE n.place WHEN 1 THEN n.comm END) AS first_comm,
-      max(CASE n.place WHEN 1 THEN n.tasks_count END) AS first_count,
-      max(
-        CASE
-          WHEN n.place > 1 THEN NULL
-          WHEN n.tasks_count > 1 THEN n.tasks_count || ' ' || n.comm
-          WHEN n.comm = 'tid ' || n.tid THEN n.comm
-          ELSE n.comm || ' ' || n.tid
-        END
-      ) AS first_name,
-      max(CASE n.place WHEN 2 THEN n.comm END) AS second_comm,
-      max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count,
-      max(CASE n.place WHEN 2 THEN n.dur END)
-        >= v.named_least_ratio * sum(n.dur) AS is_second_named
-    FROM per_name AS n
+      t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count, t.device_ratio,
+      t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call,
+      -- A wait for a request of its own has one.
+      CASE t.kind WHEN 'block queue' THEN 1.0
+        ELSE coalesce(t.device_ratio, k.busy_ratio, 0.0)
+      END AS busy_ratio,
+      n.wrote_disk, n.wrote_disks
+    FROM _loss_told AS t
     CROSS JOIN wb_rule AS v
-    GROUP BY n.finding, n.bdi, n.cgroup_ino, v.named_least_ratio
+    LEFT JOIN _device_pace AS k ON k.bdi = t.lost_bdi
+    LEFT JOIN unknown AS n ON n.bdi = t.lost_bdi
   ),
-  -- A call may go on under another finding: as in lost_time.
-  held AS (
-    SELECT c.finding, c.bdi, c.cgroup_ino, c.call_seq, sum(c.dur) AS held_ns
-    FROM chosen AS c
-    WHERE c.call_seq IS NOT NULL
-    GROUP BY c.call_seq, c.finding, c.bdi, c.cgroup_ino
-  ),
-  call AS (
-    SELECT
-      h.finding, h.bdi, h.cgroup_ino,
-      max(o.call_ns) AS call_max_ns,
-      max(h.held_ns) AS call_part_ns
-    FROM held AS h
-    JOIN (
-      SELECT
-        l.call_seq,
-        sum(l.held_ns) AS call_ns,
-        max(l.held_ns) AS most_ns
-      FROM held AS l
-      GROUP BY l.call_seq
-    ) AS o ON o.call_seq = h.call_seq AND o.most_ns = h.held_ns
-    GROUP BY h.finding, h.bdi, h.cgroup_ino
-  ),
-  summed AS (
-    SELECT
-      t.finding, t.bdi, t.cgroup_ino,
-      sum(t.dur) AS cost_task_ns,
-      sum(t.stalls_count) AS stalls_count,
-      max(t.longest_ns) AS longest_ns,
-      min(t.first_ts) AS first_ts,
-      max(t.last_ts) AS last_ts,
-      sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio
-    FROM per_task AS t
-    GROUP BY t.finding, t.bdi, t.cgroup_ino
-  )
-SELECT
-  s.finding, s.bdi, s.cgroup_ino, s.cost_task_ns, s.stalls_count, s.longest_ns,
-  c.call_max_ns, c.call_part_ns, n.tasks_count,
-  CASE
-    WHEN n.names_count = 1 THEN n.first_name
-    WHEN n.is_second_named = 0
-      THEN n.first_name || ' and ' || (n.tasks_count - n.first_count) || ' more'
-    ELSE
-      -- A number with each, or with none.
-      CASE WHEN n.first_count > 1 OR n.second_count > 1
-        THEN n.first_count || ' '
-        ELSE ''
-      END || n.first_comm
-        || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
-        || CASE WHEN n.first_count > 1 OR n.second_count > 1
-          THEN n.second_count || ' '
-          ELSE ''
-        END || n.second_comm
-        || CASE n.names_count
-          WHEN 2 THEN ''
-          ELSE ' and ' || (n.tasks_count - n.first_count - n.second_count)
-            || ' more'
-        END
-  END AS tasks,
-  s.first_ts, s.last_ts, s.device_ratio,
-  EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
-    OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
-    OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep) AS has_journal_events
-FROM summed AS s
-JOIN named AS n
-  ON n.finding = s.finding
-  AND n.bdi IS s.bdi
-  AND n.cgroup_ino IS s.cgroup_ino
-LEFT JOIN call AS c
-  ON c.finding = s.finding
-  AND c.bdi IS s.bdi
-  AND c.cgroup_ino IS s.cgroup_ino;
-
--- @view     wb_asleep
--- @shared
--- @summary  How much of its life each task of users was asleep in known waits,
---   and in how much of that its device had requests.
--- @grain    task under a name; order task_id
--- @key      task_id
--- @optional writeback:balance_dirty_pages, sched:sched_switch
--- @column   comm TEXT its name
--- @column   bdi TEXT device that it waited longest for
--- @column   asleep_ns INTEGER its waits
--- @column   life_ns INTEGER from its first event to its last, or to the end of
---   its last wait
--- @column   asleep_ratio REAL share of its life
--- @column   busy_ratio REAL of the waits, with a request on the device, by
---   requests or by the samples of its counters; 0 where neither was recorded
--- @materialize
-CREATE VIEW wb_asleep AS
-WITH
   lost AS (
     SELECT
-      l.task_id, l.bdi,
-      sum(l.dur) AS dur,
-      total(l.dur * l.busy_ratio) AS busy_ns,
-      min(l.ts) AS first_ts,
-      max(l.ts + l.dur) AS last_ts
-    FROM wb_loss AS l
+      j.task_id, j.bdi,
+      sum(j.dur) AS dur,
+      total(j.dur * j.busy_ratio) AS busy_ns,
+      min(j.ts) AS first_ts,
+      max(j.ts + j.dur) AS last_ts
+    FROM judged AS j
     CROSS JOIN wb_bounds AS b
-    WHERE l.finding IS NOT 'flusher_waits_journal' AND in_time!(l.ts, b)
-    GROUP BY l.task_id, l.bdi
+    WHERE j.finding IS NOT 'flusher_waits_journal' AND in_time!(j.ts, b)
+    GROUP BY j.task_id, j.bdi
   ),
   ranked AS (
     SELECT
-      l.task_id, l.bdi, l.dur, l.busy_ns, l.first_ts, l.last_ts,
+      l.*,
       row_number() OVER (
         PARTITION BY l.task_id ORDER BY l.dur DESC, l.bdi
       ) AS place
     FROM lost AS l
   ),
-  summed AS (
+  asleep AS MATERIALIZED (
     SELECT
       l.task_id,
       max(CASE l.place WHEN 1 THEN l.bdi END) AS bdi,
       sum(l.dur) AS asleep_ns,
-      sum(l.busy_ns) AS busy_ns,
-      min(l.first_ts) AS first_ts,
-      max(l.last_ts) AS last_ts
+      sum(l.busy_ns) / nullif(sum(l.dur), 0) AS busy_ratio,
+      max(max(l.last_ts), t.last_ts) - min(min(l.first_ts), t.first_ts)
+        AS life_ns
     FROM ranked AS l
+    JOIN wb_task AS t ON t.task_id = l.task_id
     GROUP BY l.task_id
   )
 SELECT
-  s.task_id, t.tid, t.comm, s.bdi, s.asleep_ns,
-  max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts) AS life_ns,
-  1.0 * s.asleep_ns
-    / nullif(max(s.last_ts, t.last_ts) - min(s.first_ts, t.first_ts), 0)
-    AS asleep_ratio,
-  s.busy_ns / nullif(s.asleep_ns, 0) AS busy_ratio
-FROM summed AS s
-JOIN wb_task AS t ON t.task_id = s.task_id;
+  j.wait_id, j.ts, j.dur, j.tid, j.comm, j.task_id, j.kind, j.cause, j.bdi,
+  j.cgroup_ino, j.finding, j.holder_bdi, j.holder_cgroup_ino,
+  j.own_share_ratio, j.holder_share_ratio, j.rival_cgroup_ino, j.runs_count,
+  j.device_ratio, j.nr_writeback, j.disk_bytes_per_s, j.call_seq, j.sync_call,
+  j.busy_ratio, j.wrote_disk, j.wrote_disks,
+  a.bdi AS asleep_bdi,
+  a.asleep_ns, a.life_ns,
+  1.0 * a.asleep_ns / nullif(a.life_ns, 0) AS asleep_ratio,
+  a.busy_ratio AS asleep_busy_ratio
+FROM judged AS j
+LEFT JOIN asleep AS a ON a.task_id = j.task_id;
+
+-- @view     _loss_told
+-- @summary  Waits by which somebody may lose time, with all that a rule is
+--   chosen by.
+-- @grain    as wb_loss
+-- @column   is_inside INTEGER 1: inside reclaim of a memory cgroup or a sync
+-- @column   throttle_finding TEXT of a throttle: rule that tells of it
+-- @column   device_ratio REAL as in wb_loss
+-- @column   lost_bdi TEXT bdi of wb_loss
+-- @column   lost_cgroup_ino INTEGER cgroup_ino of wb_loss
+-- @column   is_shared_swap INTEGER is_shared of wb_swap
+-- @column   is_meeting_dirty INTEGER 1: reclaim met dirty pages
+-- @column   is_on_swap_device INTEGER 1: its device is one that swap lies on
+CREATE VIEW _loss_told AS
+SELECT
+  p.wait_id, p.ts, p.dur, p.tid, p.comm, p.task_id, p.kind, p.cause, p.what,
+  p.is_failed, p.sync_call, p.outside_reason, w.is_flusher,
+  i.wait_id IS NOT NULL AS is_inside,
+  i.is_memcg, i.is_asked,
+  t.finding AS throttle_finding,
+  t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
+  t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count,
+  coalesce(t.device_ratio, p.device_ratio) AS device_ratio,
+  t.nr_writeback, t.call_seq, d.disk_bytes_per_s, j.is_storm,
+  CASE
+    WHEN i.is_memcg THEN w.bdi
+    WHEN p.kind IN ('direct reclaim', 'reclaim throttle') THEN p.bdi
+    WHEN p.outside_reason = 'read' THEN p.read_device
+    -- Nothing tells that it waited for a disk at all.
+    WHEN p.kind = 'blocked outside throttling' AND p.cause = 'unknown'
+      THEN p.bdi
+    -- With one disk there is no other that it can have waited for.
+    ELSE coalesce(p.bdi, o.bdi)
+  END AS lost_bdi,
+  CASE WHEN i.is_memcg THEN w.cgroup_ino ELSE p.cgroup_ino END
+    AS lost_cgroup_ino,
+  m.is_swapping,
+  m.is_shared AS is_shared_swap,
+  -- The machine did; of a reclaim whose scans are told, it itself.
+  coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
+  instr(m.bdis, ' ' || p.bdi || ' ') > 0
+    OR p.bdi = '(unknown)' AS is_on_swap_device
+FROM wb_stall AS p
+CROSS JOIN _loss_task AS w ON w.task_id = p.task_id
+CROSS JOIN wb_swap AS m
+CROSS JOIN reclaim_run AS g
+LEFT JOIN _loss_inside AS i ON i.wait_id = p.wait_id
+LEFT JOIN _loss_throttle AS t ON p.kind = 'throttle' AND t.seq = p.ref_seq
+LEFT JOIN _loss_reclaim AS r
+  ON p.kind = 'direct reclaim' AND r.seq = p.ref_seq
+LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
+LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
+LEFT JOIN _loss_storm AS j ON j.device = coalesce(p.bdi, o.bdi)
+WHERE p.dur > 0
+  AND (
+    w.is_kernel = 0
+    OR (w.is_flusher = 1 AND p.kind <> 'fsync'
+      AND p.cause IN ('journal commit', 'journal full'))
+  )
+  -- Of the recorder's pauses recorder_writes tells.
+  AND (
+    w.is_recorder = 0
+    OR (p.kind = 'throttle' AND p.comm IN ('trace-cmd', 'wbscope'))
+  );
 
 -- @view     _loss_throttle
 -- @summary  Each sleep of a throttled task with the finding that tells of it:
 --   the first rule that fits.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
 -- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
@@ -529,7 +343,6 @@ SELECT
     WHEN p.since_first_ns < v.new_bdi_ns
       AND p.avg_write_bw_bytes_per_s > p.disk_bytes_per_s * v.overrated_factor
       THEN 'new_bdi_bandwidth'
-    WHEN n.bdi IS NOT NULL THEN 'disk_unknown'
     -- A moment without a request is none of an idle device.
     WHEN p.is_packed
       OR p.device_ratio >= v.most_ratio
@@ -559,16 +372,70 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN shown AS s ON s.bdi = p.bdi
 LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
-LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
 LEFT JOIN wb_limit_change AS y ON p.ts >= y.ts AND p.ts < y.drained_ts;
+
+-- @view     _loss_inside
+-- @summary  Waits inside the reclaim of a memory cgroup: throttled there, they
+--   are that of its own limit; and requests inside a sync, which are part of
+--   that.
+-- @grain    such a wait; order wait_id
+-- @key      wait_id
+-- @column   is_memcg INTEGER 1: inside that reclaim
+-- @column   is_asked INTEGER 1: of memory.reclaim, which somebody asked for
+-- @materialize
+CREATE VIEW _loss_inside AS
+SELECT
+  i.wait_id,
+  i.kind <> 'block queue' AS is_memcg,
+  i.cause = 'memory.reclaim'
+    OR coalesce(i.kind = 'reclaim throttle' AND i.ts < i.asked_until_ts, 0)
+    AS is_asked
+FROM (
+  SELECT
+    s.wait_id, s.ts, s.kind, s.cause,
+    max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
+      OVER so_far AS until_ts,
+    max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
+      OVER so_far AS asked_until_ts,
+    max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
+      OVER so_far AS synced_until_ts
+  FROM wb_stall AS s
+  WHERE s.kind IN (
+    'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
+  )
+  WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
+) AS i
+WHERE i.kind = 'memcg reclaim'
+  OR (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
+  OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts);
+
+-- @view     _loss_storm
+-- @summary  Devices whose journal is asked to commit again and again;
+--   sync_file_range asks none.
+-- @grain    device; order device
+-- @key      device
+-- @column   device TEXT backing device
+-- @column   is_storm INTEGER 1: it is
+-- @materialize
+CREATE VIEW _loss_storm AS
+SELECT
+  s.bdi AS device,
+  count(*) * u.second_ns
+    >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+FROM wb_stall AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE s.kind = 'fsync'
+  AND s.what <> 'sync_file_range'
+  AND s.bdi IS NOT NULL
+GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;
 
 -- @view     _flusher
 -- @summary  Threads that write dirty pages back. Where the events of that work
 --   were not recorded, any kworker may, but for those of the block layer, whose
 --   names end in H.
 -- @grain    thread; order tid
--- @optional writeback:writeback_start, writeback:writeback_written,
---   writeback:writeback_exec
 -- @column   tid INTEGER kworker
 -- @source   fs/fs-writeback.c wb_workfn(); block/blk-core.c kblockd is
 --   WQ_HIGHPRI; kernel/workqueue.c format_worker_id()
@@ -596,7 +463,6 @@ WHERE k.comm GLOB 'kworker/*'
 --   disk below it, and by what the kernel estimates that it writes.
 -- @grain    bdi; order bdi
 -- @key      bdi
--- @optional writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT backing device
 -- @column   busy_ratio REAL of the time between samples, with a request; NULL =
 --   no samples
@@ -663,7 +529,6 @@ LEFT JOIN dirtied AS d ON d.bdi = n.bdi;
 --   each writes to.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @optional writeback:balance_dirty_pages
 -- @column   is_flusher INTEGER 1: writes dirty pages back
 -- @column   is_recorder INTEGER 1: of the recorder: what it waited for, nobody
 --   lost. Runs without the file recorder_tasks have none
@@ -711,7 +576,6 @@ LEFT JOIN member AS m ON m.task_id = k.task_id;
 --   long, and every verdict would wait for it.
 -- @grain    direct reclaim whose scans were recorded; order seq
 -- @key      seq
--- @optional vmscan:mm_vmscan_direct_reclaim_begin
 -- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
 -- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
 --   writeback (wb_rule)

@@ -41,6 +41,9 @@
 -- @column   outside_reason TEXT of what is blocked outside throttling: read or
 --   memory.high, where what the task did right before tells; else NULL
 -- @column   read_device TEXT of a read: the device, major:minor
+-- @column   wrote_disk TEXT of a throttle where nothing tells on which disks
+--   its device lies, as it has no request: the disk that wrote most; else NULL
+-- @column   wrote_disks TEXT then: all disks that wrote, in words
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
 --   include/linux/mmzone.h enum vmscan_throttle_state
 -- @materialize
@@ -167,14 +170,17 @@ SELECT
   c.global_share_ratio, s.journal_ratio, s.device_ratio, s.server_ratio,
   s.kswapd_ratio, s.ref_seq, y.sync_call, y.is_failed,
   x.reason AS outside_reason,
-  x.device AS read_device
+  x.device AS read_device,
+  n.disk AS wrote_disk,
+  n.disks AS wrote_disks
 FROM known AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq
 LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq
 LEFT JOIN _stall_sync AS y ON y.wait_id = s.wait_id
-LEFT JOIN _stall_reason AS x ON x.wait_id = s.wait_id;
+LEFT JOIN _stall_reason AS x ON x.wait_id = s.wait_id
+LEFT JOIN _stall_unknown AS n ON s.kind = 'throttle' AND n.bdi = s.device;
 
 -- @view     wb_wait_piece
 -- @summary  Which wait each moment of a task belongs to: the innermost one.
@@ -462,8 +468,6 @@ FROM listed AS l;
 --   reclaim_work, for the same reason as _loss_reclaim.
 -- @grain    reclaim; order seq
 -- @key      seq
--- @optional vmscan:mm_vmscan_reclaim_writeback,
---   vmscan:mm_vmscan_memcg_reclaim_begin
 -- @column   seq INTEGER of mm_vmscan_memcg_reclaim_begin
 -- @source   kernel-tracepoints/
 -- @materialize
@@ -501,7 +505,6 @@ JOIN raw_mm_vmscan_memcg_reclaim_begin AS b ON b.seq = w.owner_seq;
 --   looking up the last one before an event.
 -- @grain    event; order update_id
 -- @key      update_id
--- @optional writeback:bdi_dirty_ratelimit
 -- @column   update_id INTEGER grows with the time
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root or not told
 -- @column   top_write_bw_bytes_per_s INTEGER highest of the wb's last 16
@@ -603,8 +606,6 @@ LEFT JOIN failed AS f ON f.tid = c.tid AND f.end_ts = c.end_ts;
 --   and it slept for longer than memory.high lets a task go without.
 -- @grain    such a wait, also one that known waits explain; order wait_id
 -- @key      wait_id
--- @optional sched:sched_switch, block:block_rq_issue, block:block_rq_complete,
---   vmscan:mm_vmscan_memcg_reclaim_begin
 -- @column   reason TEXT read or memory.high; a read goes before
 -- @column   device TEXT of the last such read, major:minor; else NULL
 -- @source   mm/filemap.c filemap_update_page(), which sleeps for readahead,
@@ -673,3 +674,63 @@ SELECT
 FROM judged AS j
 LEFT JOIN wb_wait_request AS r ON r.seq = j.read_seq
 WHERE j.is_read OR j.is_high;
+
+-- @view     _stall_unknown
+-- @summary  Bdis whose writers were throttled and that have no block request,
+--   while other devices wrote: they lie on others (LVM, dm-crypt, md, btrfs),
+--   and nothing tells on which. NFS and FUSE (0:45) have no disk; disks of
+--   SCSI, SATA and USB, SD cards and loop devices lie on none.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @column   disk TEXT major:minor of what wrote most
+-- @column   disks TEXT all that wrote, in words
+-- @source   Documentation/admin-guide/devices.txt: majors 7, 8, 65-71, 128-135,
+--   179
+-- @materialize
+CREATE VIEW _stall_unknown AS
+WITH
+  throttled AS MATERIALIZED (
+    SELECT DISTINCT c.bdi
+    FROM wb_throttle_cause AS c
+    WHERE c.bdi GLOB 'btrfs-[0-9]*'
+      OR (
+        c.bdi GLOB '[1-9]*:[0-9]*'
+        AND c.bdi NOT GLOB '[78]:*'
+        AND c.bdi NOT GLOB '6[5-9]:*'
+        AND c.bdi NOT GLOB '7[01]:*'
+        AND c.bdi NOT GLOB '12[89]:*'
+        AND c.bdi NOT GLOB '13[0-5]:*'
+        AND c.bdi NOT GLOB '179:*'
+      )
+  ),
+  -- Nothing is read where nobody asks.
+  wrote AS (
+    SELECT
+      device!(c) AS device,
+      row_number() OVER (ORDER BY sum(c.nr_sector) DESC, device!(c)) AS place
+    FROM raw_block_rq_complete AS c
+    WHERE c.op = 'write' AND EXISTS (SELECT 1 FROM throttled)
+    GROUP BY 1
+  ),
+  named AS (
+    SELECT
+      count(*) AS disks_count,
+      max(CASE w.place WHEN 1 THEN w.device END) AS disk,
+      max(CASE w.place WHEN 2 THEN w.device END) AS second
+    FROM wrote AS w
+  )
+SELECT
+  t.bdi, n.disk,
+  n.disk || CASE n.disks_count
+    WHEN 1 THEN ''
+    WHEN 2 THEN ' and ' || n.second
+    ELSE ', ' || n.second || ' and ' || (n.disks_count - 2) || ' more'
+  END AS disks
+FROM throttled AS t
+CROSS JOIN named AS n
+WHERE n.disks_count > 0
+  AND t.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+  AND t.bdi NOT IN (
+    SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+  )
+  AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);

@@ -165,7 +165,8 @@ WITH
   judged AS (
     SELECT
       n.*,
-      u.ms_ns, u.page_bytes, h.jiffy_ns, u.last_ts,
+      u.ms_ns, u.page_bytes, u.last_ts,
+      u.second_ns / nullif(CAST(h.value AS INTEGER), 0) AS jiffy_ns,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
       n.done_ts IS NULL
@@ -183,7 +184,7 @@ WITH
       END AS measured_ns,
       s.sleep_ts
     FROM wb_units AS u
-    CROSS JOIN wb_hz AS h
+    CROSS JOIN run_summary AS h ON h.key = 'hz'
     CROSS JOIN wb_rule AS v
     CROSS JOIN step AS n
     LEFT JOIN watched AS w ON w.tid = n.tid
@@ -371,9 +372,6 @@ FROM judged AS j;
 --   task: the pages charged and the sleep.
 -- @grain    event that charged pages, slept or went round; order seq
 -- @key      seq
--- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
---   wbscope:balance_dirty_pages_return
 -- @column   is_step INTEGER 1
 -- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
@@ -434,8 +432,6 @@ LEFT JOIN wb_task AS k ON task_of!(k, n);
 --   next event or to the return; the shares add up to it. Empty without either.
 -- @grain    event; order seq
 -- @key      seq
--- @optional writeback:balance_dirty_pages_done,
---   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   done_seq INTEGER of the return of its call; NULL = not recorded:
 --   lost, or the trace ended in the call
@@ -601,7 +597,6 @@ FROM shared AS s;
 --   is taken, or the first at all.
 -- @grain    event with a measured sleep; order seq
 -- @key      seq
--- @optional sched:sched_switch
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   sleep_ts INTEGER ns, when the task left its CPU
 -- @column   slept_ns INTEGER from leaving the CPU to running again
@@ -665,7 +660,6 @@ WHERE c.place = 1;
 -- @summary  Tasks that dirtied pages of a memory cgroup other than the root.
 -- @grain    task; order tid
 -- @key      tid
--- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
 -- @materialize
 CREATE VIEW _throttle_member AS

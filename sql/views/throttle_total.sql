@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Throttling added up: over the time of interest, and in windows.
+-- Throttling added up over the time of interest.
 
 -- @view     wb_throttle_total
--- @shared
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
@@ -140,7 +139,6 @@ CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 -- @view     _throttle_bounds
 -- @summary  The time of interest as numbers of balance_dirty_pages events.
 -- @grain    one row
--- @events   writeback:balance_dirty_pages
 -- @column   start_seq INTEGER first event of the time of interest
 -- @column   end_seq INTEGER first event behind it
 -- @materialize

@@ -185,7 +185,6 @@ WHERE c.call IN ('ext4_sync_file', 'nfs_fsync');
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
 --   of the same task around them that tell what it slept for.
 -- @grain    sleep that an event explains; order seq
--- @optional sched:sched_switch
 -- @column   seq INTEGER of the sched_switch that took the task off its CPU
 -- @column   ts INTEGER ns, when the task left the CPU
 -- @column   end_ts INTEGER ns, when it ran again
@@ -302,11 +301,6 @@ WHERE t.before_seq IS NOT NULL
 --   calls: reclaim, sleeps for log space, and the waits for the flusher of
 --   February 2011.
 -- @grain    span; order seq
--- @optional vmscan:mm_vmscan_direct_reclaim_begin,
---   vmscan:mm_vmscan_memcg_reclaim_begin,
---   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
---   vmscan:mm_vmscan_node_reclaim_begin,
---   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
 -- @column   ts INTEGER ns, start
@@ -324,33 +318,33 @@ WHERE t.before_seq IS NOT NULL
 CREATE VIEW _wait_pair AS
 WITH
   steps AS (
-    SELECT
-      e.tid, e.seq, e.ts,
-      'direct_reclaim' AS what,
-      0 AS is_end,
-      NULL AS device
-    FROM raw_mm_vmscan_direct_reclaim_begin AS e
+    SELECT s.*, NULL AS device
+    FROM span!(
+      raw_mm_vmscan_direct_reclaim_begin,
+      raw_mm_vmscan_direct_reclaim_end,
+      'direct_reclaim'
+    ) AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'direct_reclaim', 1, NULL
-    FROM raw_mm_vmscan_direct_reclaim_end AS e
+    SELECT s.*, NULL
+    FROM span!(
+      raw_mm_vmscan_memcg_reclaim_begin,
+      raw_mm_vmscan_memcg_reclaim_end,
+      'memcg_reclaim'
+    ) AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'memcg_reclaim', 0, NULL
-    FROM raw_mm_vmscan_memcg_reclaim_begin AS e
+    SELECT s.*, NULL
+    FROM span!(
+      raw_mm_vmscan_memcg_softlimit_reclaim_begin,
+      raw_mm_vmscan_memcg_softlimit_reclaim_end,
+      'memcg_softlimit_reclaim'
+    ) AS s
     UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'memcg_reclaim', 1, NULL
-    FROM raw_mm_vmscan_memcg_reclaim_end AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'memcg_softlimit_reclaim', 0, NULL
-    FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'memcg_softlimit_reclaim', 1, NULL
-    FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 0, NULL
-    FROM raw_mm_vmscan_node_reclaim_begin AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 1, NULL
-    FROM raw_mm_vmscan_node_reclaim_end AS e
+    SELECT s.*, NULL
+    FROM span!(
+      raw_mm_vmscan_node_reclaim_begin,
+      raw_mm_vmscan_node_reclaim_end,
+      'node_reclaim'
+    ) AS s
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 0, e.bdi
     FROM raw_writeback_balance_dirty_pages_waiting AS e
@@ -672,8 +666,6 @@ FROM raw_sched_switch AS s;
 --   balance_dirty_pages(), when another writer of the bdi was as silent or the
 --   journal had a request in flight: else it may have had nothing to write.
 -- @grain    time; order tid, ts
--- @optional sched:sched_switch, writeback:balance_dirty_pages,
---   block:block_rq_issue, block:block_rq_complete
 -- @column   seq INTEGER of the sched_switch, or of the event that ended it
 -- @column   ts INTEGER ns, start; of a think time the latest that it can be
 -- @column   end_ts INTEGER ns, end
@@ -726,7 +718,6 @@ WHERE EXISTS (
 -- @summary  Long think times of throttled tasks that sched_switch did not
 --   watch.
 -- @grain    event; order seq
--- @optional writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event that tells it
 -- @column   ts INTEGER ns, start: not before the end of the last pause
 -- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
@@ -773,7 +764,6 @@ WHERE c.end_ts - c.ts >= v.silent_least_ns;
 -- @view     _wait_commit
 -- @summary  Requests of journals, from issue to the first completion.
 -- @grain    request; order ts
--- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   ts INTEGER ns, when it was issued
 -- @column   end_ts INTEGER ns, when it was completed

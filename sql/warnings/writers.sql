@@ -16,10 +16,12 @@ WHERE (
 -- @scope    throttle_by_task
 -- @sentence HZ could not be inferred from the recorded times, so intended
 --   sleeps are without the half jiffy that they last longer on average
-SELECT h.hz
-FROM wb_hz AS h
+SELECT s.value
+FROM run_summary AS s
 CROSS JOIN raw_event_counts AS c
-WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages';
+WHERE s.key = 'hz'
+  AND s.value = 'unknown'
+  AND c.event = 'writeback:balance_dirty_pages';
 
 -- @warning  waits_without_events
 -- @scope    throttle_by_task, throttle_summary, throttle_windows, stalls
@@ -107,8 +109,10 @@ HAVING count(*) > 0;
 --   request, as LVM, dm-crypt, md and btrfs have none, and nothing tells which
 --   disks it lies on ({disks} wrote); wbscope record notes it, or write the
 --   file stacks by hand, with lines such as {bdi} {disk}
-SELECT u.bdi, u.disks, u.disk
-FROM wb_disk_unknown AS u;
+SELECT DISTINCT s.bdi, s.wrote_disks AS disks, s.wrote_disk AS disk
+FROM wb_stall AS s
+WHERE s.wrote_disks IS NOT NULL
+ORDER BY s.bdi;
 
 -- @warning  limits_changed
 -- @slug     limit-changed

@@ -8,6 +8,8 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from wbscope.library.library import find_sql_dir
+from wbscope.library.statements import read_macros
 from typing import Any
 
 import pytest
@@ -229,11 +231,17 @@ def test_states_by_kernel(tmp_path: Path, kernel: str, state: int, wanted: str) 
     waits.sleep(10, 20, 11, state)
     waits.write(tmp_path)
     with wbscope.open(tmp_path) as run:
-        rows = run.sql("SELECT is_on, left_state FROM wb_switch ORDER BY seq").records()
+        rows = run.sql(f"SELECT is_on, left_state FROM {_switched()} ORDER BY seq").records()
         found = [(row["is_on"], row["left_state"]) for row in rows]
         blocked = len(run.sql("SELECT seq FROM wb_blocked").records())
     assert found == [(0, wanted), (1, None)]
     assert blocked == (wanted == "D")
+
+
+def _switched() -> str:
+    macros = read_macros((find_sql_dir() / "macros.sql").read_text())
+    (switched,) = (macro for macro in macros if macro.name == "switched")
+    return switched.expand("switched!(k)")
 
 
 def test_an_idle_thread_of_an_old_kernel_is_not_blocked(tmp_path: Path) -> None:

@@ -409,9 +409,9 @@ def test_events_that_tell_something_are_found_by_an_index(plain: sqlite3.Connect
 def test_only_the_views_that_are_named_are_made(small: Path) -> None:
     """However they are written; hundreds of others cost more than the answer."""
     with wbscope.open(small) as run:
-        assert run.sql('SELECT count(*) FROM WB_Throttle AS t JOIN "wb_hz" AS h').rows
+        assert run.sql('SELECT count(*) FROM WB_Throttle AS t JOIN "wb_task" AS k').rows
         made = run._session.engine.made  # type: ignore[attr-defined]
-        assert {"wb_throttle", "wb_hz"} <= set(made)
+        assert {"wb_throttle", "wb_task"} <= set(made)
         assert "wb_stall" not in made
         assert run.sql("SELECT count(*) FROM wb_stall").rows
 

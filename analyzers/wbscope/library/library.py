@@ -299,6 +299,7 @@ def _read(root: Path, engine: str, adapters: Adapters, query_prefix: str) -> Par
     if not files:
         raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
     _add_warnings(files)
+    _borrow_events(files)
     _check_needs(files)
     _inherit_columns(files)
     if query_prefix:
@@ -353,6 +354,20 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
         circle = " -> ".join(error.args[1])
         first = files[error.args[1][0]]
         raise broken_library(first.path, f"needs itself: {circle}") from error
+
+
+def _borrow_events(files: dict[str, SqlFile]) -> None:
+    """Where @events or @optional says `as NAME`, they are those of that object."""
+    for file in list(files.values()):
+        told = {"events": [*chain.from_iterable(file.events)], "optional": [*file.optional]}
+        for tag, words in told.items():
+            if words[:1] != ["as"]:
+                continue
+            if len(words) != 2 or words[1] not in files:
+                said = " ".join(words)
+                raise broken_library(file.path, f"{file.name}: @{tag} {said}, which is no object")
+            taken: dict[str, Any] = {tag: getattr(files[words[1]], tag)}
+            files[file.name] = replace(files[file.name], **taken)
 
 
 def _add_warnings(files: dict[str, SqlFile]) -> None:

@@ -107,7 +107,8 @@ class SqlFile:
     `explain` names the query whose rows say what this one's were decided on. `instead` are queries
     that answer it from other events. `warns` is the SELECT of the warnings (slug, message) of a
     query, that of wb_warning of those that hold for every number; `warns_needs` is what it reads.
-    `events` is a tuple of groups; a group is satisfied by any one of its events.
+    `events` is a tuple of groups; a group is satisfied by any one of its events. `as NAME` in a
+    header are those of another object.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
     `source_events` that has a table, or over `source_table`. `extra` is one

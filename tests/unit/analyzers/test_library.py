@@ -83,6 +83,7 @@ def test_view_is_no_query(library: Library) -> None:
             "@explain wb_throttle",
         ),
         ("views/a.sql", "-- @view a\nCREATE VIEW a AS SELECT a.x FROM a;", "needs itself"),
+        ("queries/a.sql", "-- @query a\n-- @events as b\nSELECT 1;", "@events as b"),
     ],
 )
 def test_broken_library(sql_dir: Path, name: str, text: str, message: str) -> None:
@@ -109,6 +110,15 @@ def test_what_reads_a_query_has_all_that_it_needs(sql_dir: Path) -> None:
     assert library.closure(["a"]) == [*needs, "windows", "a"]
 
 
+def test_events_are_those_of_another_object(sql_dir: Path) -> None:
+    query = "-- @query {}\n-- @events {}\n-- @optional {}\nSELECT 1 AS a;\n"
+    (sql_dir / "queries/a.sql").write_text(query.format("a", "b:c|d:e, f:g", "h:i"))
+    (sql_dir / "queries/b.sql").write_text(query.format("b", "as a", "as a"))
+    one, other = (load_library().files[name] for name in "ab")
+    assert other.events == one.events == (("b:c", "d:e"), ("f:g",))
+    assert other.optional == one.optional == ("h:i",)
+
+
 MACROS = """\
 -- A time in a span.
 in_span!(ts, s) =
@@ -125,6 +135,13 @@ def test_a_macro_is_what_it_stands_for(sql_dir: Path) -> None:
     select = load_library().files["b"].select
     wanted = "FROM a AS x WHERE NOT (x.ts >= x.from_ts AND x.ts < x.to_ts)"
     assert " ".join(select.split()).endswith(wanted)
+
+
+def test_a_macro_can_be_what_is_read(sql_dir: Path) -> None:
+    (sql_dir / "macros.sql").write_text("later!(view) =\n  SELECT v.ts FROM view AS v;\n")
+    view = "-- @view b\nCREATE VIEW b AS\nSELECT x.ts FROM later!(a) AS x;\n"
+    (sql_dir / "views/a.sql").write_text(SPANS + view)
+    assert load_library().files["b"].needs == ("a",)
 
 
 @pytest.mark.parametrize(
