@@ -2,6 +2,15 @@
 -- Idioms with a name: NAME!(ARGUMENTS) in a statement is what stands here, in
 -- parentheses. They are put in their place when the library is read.
 
+-- Samples of the part that was asked for, each with its window; told is the
+-- source of wb_usage.
+sampled!(told) =
+  SELECT window_start!(u.ts, i, o) AS window_start_ns, u.*
+  FROM wb_usage AS u
+  CROSS JOIN wb_bounds AS i
+  CROSS JOIN wb_params AS o
+  WHERE u.source = told AND in_range!(u.ts, o);
+
 -- The row of wb_task that an event belongs to.
 task_of!(task, event) =
   task.tid = event.tid
@@ -24,6 +33,14 @@ asked!(row, params) =
 of_wb!(row, params) =
   (params.bdi IS NULL OR row.bdi = params.bdi)
   AND (params.cgroup_ino IS NULL OR row.cgroup_ino = params.cgroup_ino);
+
+-- A disk that was asked for, or below the device that was.
+of_disk!(device, params) =
+  params.bdi IS NULL
+  OR device = params.bdi
+  OR device IN (
+    SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
+  );
 
 of_task!(row, params) =
   (params.tid IS NULL OR row.tid = params.tid)
@@ -105,6 +122,55 @@ goes_round!(event, next) =
   AND event.pause > 0
   AND next.bdi = event.bdi
   AND next.dirtied = event.dirtied;
+
+-- Whether an event was recorded: it may not have fired.
+recorded!(named) =
+  EXISTS (SELECT 1 FROM raw_event_format AS f WHERE f.event = named);
+
+-- A record shortly before the time of a moment; a search goes on from there.
+seq_before!(moment) =
+  coalesce(
+    (
+      SELECT i.seq
+      FROM raw_time_index AS i
+      WHERE i.ts < moment.ts
+      ORDER BY i.ts DESC, i.seq DESC
+      LIMIT 1
+    ), 0
+  );
+
+-- The first of some events at a time or behind it; near has a seq before it.
+first_at!(events, near) =
+  SELECT a.seq
+  FROM events AS a
+  WHERE a.seq >= near.seq AND a.ts >= near.ts
+  ORDER BY a.seq
+  LIMIT 1;
+
+-- The first event of a task in the order of wbs, and the last: an index has
+-- them, and a task with one wb has the same wb in both.
+low_wb!(task) =
+  SELECT w.seq
+  FROM raw_balance_dirty_pages AS w
+  WHERE w.tid = task.tid
+  ORDER BY w.tid, w.bdi, w.cgroup_ino
+  LIMIT 1;
+
+high_wb!(task) =
+  SELECT w.seq
+  FROM raw_balance_dirty_pages AS w
+  WHERE w.tid = task.tid
+  ORDER BY w.tid DESC, w.bdi DESC, w.cgroup_ino DESC
+  LIMIT 1;
+
+-- Name and number of a task, dd 399; tid 399 where it has no name.
+task_name!(task) =
+  coalesce(nullif(task.comm, 'tid ' || task.tid) || ' ' || task.tid, task.comm);
+
+-- The mean of what may not be known, weighted.
+mean_over!(value, weight) =
+  sum(weight * value)
+  / nullif(sum(CASE WHEN value IS NOT NULL THEN weight END), 0);
 
 -- Returns of a system call, each with its entry: calls never nest within a
 -- task, so that what is before a return is its entry, or that is lost. exit and
@@ -195,6 +261,20 @@ switched!(kernel) =
   SELECT s.next_pid, s.seq, s.ts, 1, NULL
   FROM raw_sched_switch AS s
   WHERE s.next_pid <> 0;
+
+-- Begins or ends of requests to servers of NFS.
+nfs_step!(events, asked, data, failed, ending) =
+  SELECT
+    e.seq, e.ts, e.tid,
+    'nfs' AS protocol,
+    device!(e) AS device,
+    asked AS op,
+    e.fileid AS key_1,
+    e."offset" AS key_2,
+    data AS bytes,
+    failed AS error,
+    ending AS is_end
+  FROM events AS e;
 
 -- A block device as events of writeback name it.
 device!(event) =

@@ -54,10 +54,7 @@ SELECT
   sum(t.inside_ns) AS cost_task_ns,
   max(t.dur) AS longest_ns,
   CASE
-    WHEN w.tasks_count = 1 THEN coalesce(
-      nullif(w.comm, 'tid ' || w.tid) || ' ' || w.tid,
-      w.comm
-    )
+    WHEN w.tasks_count = 1 THEN task_name!(w)
     WHEN w.names_count = 1 THEN w.tasks_count || ' ' || w.comm
     ELSE
       -- A number with each, or with none, as in wb_loss_total.

@@ -63,7 +63,7 @@ SELECT
     ELSE 'note'
   END AS severity,
   t.tasks, t.bdi, a.asleep_ratio, a.tid, a.life_ns,
-  coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm) AS longest,
+  task_name!(a) AS longest,
   (
     SELECT
       1.0 * sum(c.accounted_bytes) * u.second_ns

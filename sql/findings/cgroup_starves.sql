@@ -83,10 +83,7 @@ WITH
     SELECT
       s.bdi, s.cgroup_ino,
       sum(s.dur * s.own_share_ratio) / sum(s.dur) AS own_share_ratio,
-      sum(s.dur * s.holder_share_ratio)
-        / nullif(
-          sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
-        ) AS holder_share_ratio,
+      mean_over!(s.holder_share_ratio, s.dur) AS holder_share_ratio,
       total(CASE WHEN s.holder_bdi IS NOT NULL THEN s.dur END)
         >= v.most_ratio * sum(s.dur) AS is_known,
       max(s.rival_cgroup_ino) AS rival_cgroup_ino

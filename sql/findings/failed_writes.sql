@@ -85,10 +85,7 @@ SELECT
     ELSE 'fsync and the like'
   END AS call,
   CASE
-    WHEN s.tasks_count = 1 THEN coalesce(
-      nullif(s.comm, 'tid ' || s.tid) || ' ' || s.tid,
-      s.comm
-    )
+    WHEN s.tasks_count = 1 THEN task_name!(s)
     WHEN s.names_count = 1 THEN s.tasks_count || ' ' || s.comm
     ELSE s.comm || ' and ' || (s.tasks_count - 1) || ' more'
   END AS tasks,

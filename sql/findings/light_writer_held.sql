@@ -53,17 +53,11 @@ WITH
 SELECT
   0 AS cost_task_ns,
   l.bdi,
-  coalesce(
-    nullif(l.comm, 'tid ' || l.tid) || ' ' || l.tid,
-    l.comm
-  ) AS light_task,
+  task_name!(l) AS light_task,
   l.tid AS light_tid,
   l.rate_bytes_per_s AS light_bytes_per_s,
   l.slept_ratio,
-  coalesce(
-    nullif(g.comm, 'tid ' || g.tid) || ' ' || g.tid,
-    g.comm
-  ) AS greedy_task,
+  task_name!(g) AS greedy_task,
   g.tid AS greedy_tid,
   g.rate_bytes_per_s AS greedy_bytes_per_s
 FROM light AS l

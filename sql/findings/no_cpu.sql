@@ -33,7 +33,7 @@ SELECT
   0 AS cost_task_ns,
   CASE WHEN r.ready_ns >= v.most_ratio * r.seen_ns THEN 'warning' ELSE 'note'
   END AS severity,
-  coalesce(nullif(r.comm, 'tid ' || r.tid) || ' ' || r.tid, r.comm) AS task,
+  task_name!(r) AS task,
   r.tid, r.comm, r.ready_ns, r.seen_ns,
   r.ready_ratio, r.longest_ns,
   CASE count(*) OVER ()

@@ -142,7 +142,7 @@ WITH
       k.*,
       d.*,
       a.tid,
-      coalesce(nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid, a.comm)
+      task_name!(a)
         AS task,
       a.bdi, a.asleep_ratio, a.life_ns,
       CASE
@@ -364,11 +364,7 @@ CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch)
     OR EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
-    OR EXISTS (
-      SELECT 1
-      FROM raw_event_format AS f
-      WHERE f.event = 'syscalls:sys_enter_write'
-    ) AS is_watched
+    OR recorded!('syscalls:sys_enter_write') AS is_watched
 ) AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN told AS t

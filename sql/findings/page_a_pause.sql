@@ -55,7 +55,7 @@ WITH
   )
 SELECT
   0 AS cost_task_ns,
-  coalesce(nullif(k.comm, 'tid ' || k.tid) || ' ' || k.tid, k.comm) AS task,
+  task_name!(k) AS task,
   k.comm, k.tid, c.bdi, c.pauses_count, c.slept_ns,
   (
     SELECT sum(t.charged_bytes)

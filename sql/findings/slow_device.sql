@@ -74,11 +74,7 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
-    OR EXISTS (
-      SELECT 1
-      FROM raw_event_format AS f
-      WHERE f.event = 'syscalls:sys_enter_write'
-    ) AS has_calls
+    OR recorded!('syscalls:sys_enter_write') AS has_calls
 ) AS o
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

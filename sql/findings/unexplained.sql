@@ -38,18 +38,10 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch)
-    AND EXISTS (
-      SELECT 1
-      FROM raw_event_format AS f
-      WHERE f.event = 'block:block_rq_issue'
-    )
+    AND recorded!('block:block_rq_issue')
     AND (
       EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
-      OR EXISTS (
-        SELECT 1
-        FROM raw_event_format AS f
-        WHERE f.event = 'syscalls:sys_enter_write'
-      )
+      OR recorded!('syscalls:sys_enter_write')
     ) AS is_deep
 ) AS w
 CROSS JOIN wb_rule AS v

@@ -73,16 +73,10 @@ WITH
 SELECT
   0 AS cost_task_ns,
   i.bdi, i.cgroup_ino,
-  coalesce(
-    nullif(a.comm, 'tid ' || a.tid) || ' ' || a.tid,
-    a.comm
-  ) AS slow_task,
+  task_name!(a) AS slow_task,
   a.tid AS slow_tid,
   a.rate_bytes_per_s AS slow_bytes_per_s,
-  coalesce(
-    nullif(z.comm, 'tid ' || z.tid) || ' ' || z.tid,
-    z.comm
-  ) AS fast_task,
+  task_name!(z) AS fast_task,
   z.tid AS fast_tid,
   z.rate_bytes_per_s AS fast_bytes_per_s,
   i.jain AS jain_ratio

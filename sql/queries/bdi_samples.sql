@@ -27,15 +27,10 @@
 -- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
 WITH
   placed AS (
-    SELECT
-      window_start!(s.ts, b, p) AS window_start_ns,
-      s.*
-    FROM wb_usage AS s
-    CROSS JOIN wb_bounds AS b
+    SELECT s.*
+    FROM sampled!('bdi') AS s
     CROSS JOIN wb_params AS p
-    WHERE s.source = 'bdi'
-      AND in_range!(s.ts, p)
-      AND (p.bdi IS NULL OR s.device = p.bdi)
+    WHERE (p.bdi IS NULL OR s.device = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT

@@ -57,7 +57,7 @@ WITH
     SELECT
       d.bdi,
       coalesce(d.cgroup_ino, 1) AS cgroup_ino,
-      coalesce(nullif(k.comm, 'tid ' || k.tid) || ' ' || k.tid, k.comm) AS task,
+      task_name!(k) AS task,
       1.0 * d.estimate_bytes
         / nullif(
           sum(d.estimate_bytes) OVER (

@@ -53,13 +53,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE in_time!(r.issued_ts, b)
-      AND (
-        p.bdi IS NULL
-        OR r.device = p.bdi
-        OR r.device IN (
-          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
-        )
-      )
+      AND of_disk!(r.device, p)
   ),
   ranked AS (
     SELECT

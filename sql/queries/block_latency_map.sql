@@ -35,13 +35,7 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE r.completed_ts IS NOT NULL
       AND in_time!(r.issued_ts, b)
-      AND (
-        p.bdi IS NULL
-        OR r.device = p.bdi
-        OR r.device IN (
-          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
-        )
-      )
+      AND of_disk!(r.device, p)
   ),
   -- The place of the highest bit, found by halves: SQLite has no logarithm.
   half AS (

@@ -25,21 +25,10 @@
 -- @source   Documentation/block/stat.rst
 WITH
   placed AS (
-    SELECT
-      window_start!(s.ts, b, p) AS window_start_ns,
-      s.*
-    FROM wb_usage AS s
-    CROSS JOIN wb_bounds AS b
+    SELECT s.*
+    FROM sampled!('block') AS s
     CROSS JOIN wb_params AS p
-    WHERE s.source = 'block'
-      AND in_range!(s.ts, p)
-      AND (
-        p.bdi IS NULL
-        OR s.device = p.bdi
-        OR s.device IN (
-          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
-        )
-      )
+    WHERE of_disk!(s.device, p)
   )
 SELECT
   s.window_start_ns,

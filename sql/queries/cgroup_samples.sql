@@ -28,15 +28,10 @@
 -- @source   Documentation/admin-guide/cgroup-v2.rst
 WITH
   placed AS (
-    SELECT
-      window_start!(s.ts, b, p) AS window_start_ns,
-      s.*
-    FROM wb_usage AS s
-    CROSS JOIN wb_bounds AS b
+    SELECT s.*
+    FROM sampled!('cgroup') AS s
     CROSS JOIN wb_params AS p
-    WHERE s.source = 'cgroup'
-      AND in_range!(s.ts, p)
-      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+    WHERE (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
   s.window_start_ns, s.cgroup_ino,

@@ -90,14 +90,11 @@ SELECT
   count(*) AS stalls_count,
   sum(l.dur) AS total_ns,
   max(l.dur) AS max_ns,
-  sum(l.dur * l.device_ratio)
-    / nullif(sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END), 0)
+  mean_over!(l.device_ratio, l.dur)
     AS device_ratio,
-  sum(l.dur * l.own_share_ratio)
-    / nullif(sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END), 0)
+  mean_over!(l.own_share_ratio, l.dur)
     AS own_share_ratio,
-  sum(l.dur * l.holder_share_ratio)
-    / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
+  mean_over!(l.holder_share_ratio, l.dur)
     AS holder_share_ratio,
   max(c.own_call_ns) AS call_max_ns,
   max(c.part_ns) AS call_part_max_ns,

@@ -309,9 +309,7 @@ SELECT
   sum(r.anon_writes_count) AS anon_writes,
   sum(r.file_writes_count) AS file_writes,
   CASE
-    WHEN EXISTS (
-      SELECT 1 FROM raw_event_format AS f
-      WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
-    ) THEN (SELECT count(*) FROM raw_mm_vmscan_direct_reclaim_begin)
+    WHEN recorded!('vmscan:mm_vmscan_direct_reclaim_begin')
+      THEN (SELECT count(*) FROM raw_mm_vmscan_direct_reclaim_begin)
   END AS stalls
 FROM named AS r;

@@ -24,14 +24,8 @@
 -- @source   Documentation/accounting/psi.rst; kernel/sched/psi.c
 WITH
   placed AS (
-    SELECT
-      window_start!(s.ts, b, p) AS window_start_ns,
-      s.*
-    FROM wb_usage AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    WHERE s.source = 'psi'
-      AND in_range!(s.ts, p)
+    SELECT s.*
+    FROM sampled!('psi') AS s
   )
 SELECT
   s.window_start_ns,

@@ -122,10 +122,7 @@ CREATE VIEW _reclaim_total AS
 WITH
   recorded AS (
     SELECT
-      EXISTS (
-        SELECT 1 FROM raw_event_format AS f
-        WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
-      ) AS has_scans,
+      recorded!('vmscan:mm_vmscan_lru_shrink_inactive') AS has_scans,
       EXISTS (
         SELECT 1 FROM raw_event_format AS f
         WHERE f.event IN (

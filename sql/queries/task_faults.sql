@@ -40,26 +40,17 @@
 WITH
   loaded AS (
     SELECT
-      EXISTS (
-        SELECT 1 FROM raw_event_format AS f
-        WHERE f.event = 'exceptions:page_fault_user'
-      ) AND NOT EXISTS (
+      recorded!('exceptions:page_fault_user') AND NOT EXISTS (
         SELECT 1 FROM raw_event_counts AS c
         WHERE c.event = 'exceptions:page_fault_user'
           AND c.loaded_count < c.count
       ) AS has_user,
-      EXISTS (
-        SELECT 1 FROM raw_event_format AS f
-        WHERE f.event = 'exceptions:page_fault_kernel'
-      ) AND NOT EXISTS (
+      recorded!('exceptions:page_fault_kernel') AND NOT EXISTS (
         SELECT 1 FROM raw_event_counts AS c
         WHERE c.event = 'exceptions:page_fault_kernel'
           AND c.loaded_count < c.count
       ) AS has_kernel,
-      EXISTS (
-        SELECT 1 FROM raw_event_format AS f
-        WHERE f.event = 'block:block_bio_queue'
-      ) AS has_bios,
+      recorded!('block:block_bio_queue') AS has_bios,
       EXISTS (
         SELECT 1 FROM raw_event_format AS f
         WHERE f.event IN (

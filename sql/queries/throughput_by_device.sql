@@ -71,13 +71,7 @@ WITH
       AND EXISTS (SELECT 1 FROM raw_block_rq_issue)
       AND y.to_ts > b.start_ts
       AND y.from_ts < b.end_ts
-      AND (
-        p.bdi IS NULL
-        OR y.device = p.bdi
-        OR y.device IN (
-          SELECT k.disk FROM wb_params AS a JOIN wb_stack AS k ON k.bdi = a.bdi
-        )
-      )
+      AND of_disk!(y.device, p)
     GROUP BY w.window_index, y.device
   ),
   overlap AS (
@@ -96,10 +90,7 @@ WITH
     WHERE s.source = 'block'
       AND s.ts > b.start_ts
       AND s.ts - s.dur_ns < b.end_ts
-      AND NOT EXISTS (
-        SELECT 1 FROM raw_event_format AS f
-        WHERE f.event = 'block:block_rq_issue'
-      )
+      AND NOT recorded!('block:block_rq_issue')
   ),
   sampled AS (
     SELECT
@@ -158,9 +149,6 @@ CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
 CROSS JOIN (
   SELECT
-    EXISTS (
-      SELECT 1 FROM raw_event_format AS f
-      WHERE f.event = 'block:block_rq_issue'
-    ) AS is_issued
+    recorded!('block:block_rq_issue') AS is_issued
 ) AS i
 ORDER BY w.window_start_ns, s.device;

@@ -433,28 +433,13 @@ WITH RECURSIVE
   near AS (
     SELECT
       b.step_index, b.ts,
-      coalesce(
-        (
-          SELECT i.seq
-          FROM raw_time_index AS i
-          WHERE i.ts < b.ts
-          ORDER BY i.ts DESC, i.seq DESC
-          LIMIT 1
-        ),
-        0
-      ) AS seq
+      seq_before!(b) AS seq
     FROM border AS b
   ),
   found AS (
     SELECT
       n.step_index,
-      (
-        SELECT g.seq
-        FROM raw_global_dirty_state AS g
-        WHERE g.seq >= n.seq AND g.ts >= n.ts
-        ORDER BY g.seq
-        LIMIT 1
-      ) AS seq
+      first_at!(raw_global_dirty_state, n) AS seq
     FROM near AS n
   )
 SELECT

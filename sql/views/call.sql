@@ -157,10 +157,13 @@ FROM written AS w
 CROSS JOIN wb_units AS b
 UNION ALL
 SELECT
-  s.seq, s.ts, s.end_ts, s.tid, s.call, NULL, s.is_sync, NULL, NULL, s.errno,
+  s.seq, s.ts,
+  CASE s.is_open WHEN 1 THEN b.last_ts ELSE s.end_ts END,
+  s.tid, s.call, NULL, s.is_sync, NULL, NULL, s.errno,
   coalesce(n.bdi, s.device),
   s.cut, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM _sync_call AS s
+CROSS JOIN wb_units AS b
 -- ext4 names a partition.
 LEFT JOIN wb_device AS n
   ON instr(n.partitions, ' ' || s.device || ' ') > 0
@@ -168,14 +171,22 @@ UNION ALL
 SELECT
   p.seq, p.ts, p.end_ts, p.tid, 'balance_dirty_pages', NULL, NULL, NULL, NULL,
   NULL, p.bdi, NULL, p.end_seq, p.cgroup_ino, p.events_count, p.is_paused,
-  p.is_async, p.dirtied_bytes, NULL, NULL, NULL, NULL
+  CASE WHEN u.version >= 6000 THEN p.is_again ELSE 0 END,
+  CASE WHEN u.version >= 6000 THEN p.dirtied_pages ELSE p.old_dirtied_pages END
+    * u.page_bytes,
+  NULL, NULL, NULL, NULL
 FROM _probe_call AS p
+CROSS JOIN wb_units AS u
 UNION ALL
 SELECT
-  w.seq, w.ts, w.end_ts, w.tid, 'balance_dirty_pages_waiting', NULL, NULL, NULL,
-  NULL, NULL, w.bdi, w.cut, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-  w.asked_bytes, NULL, NULL
+  w.seq, w.ts,
+  CASE w.cut WHEN 'end' THEN u.last_ts ELSE w.end_ts END,
+  w.tid, 'balance_dirty_pages_waiting', NULL, NULL, NULL, NULL, NULL, w.bdi,
+  w.cut, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  w.asked_pages * u.page_bytes,
+  NULL, NULL
 FROM _completion_wait AS w
+CROSS JOIN wb_units AS u
 UNION ALL
 SELECT
   r.seq, r.ts, r.end_ts, r.tid, r.op, NULL, NULL, NULL, NULL, NULL, r.device,
@@ -223,7 +234,8 @@ FROM entered!(raw_sys_enter_sendfile64, raw_sys_exit_sendfile64, 7) AS e;
 -- @grain    call, or the event at one end of it; order tid, seq
 -- @column   seq INTEGER as in wb_call
 -- @column   ts INTEGER as in wb_call
--- @column   end_ts INTEGER as in wb_call
+-- @column   end_ts INTEGER as in wb_call; NULL where nothing follows, too
+-- @column   is_open INTEGER 1: nothing follows
 -- @column   tid INTEGER thread
 -- @column   call TEXT as in wb_call
 -- @column   is_sync INTEGER as in wb_call
@@ -306,8 +318,9 @@ SELECT
   CASE
     WHEN p.is_entry = 0 THEN p.ts
     WHEN p.next_is_entry = 1 THEN NULL
-    ELSE coalesce(p.next_ts, b.last_ts)
+    ELSE p.next_ts
   END AS end_ts,
+  p.is_entry = 1 AND p.next_ts IS NULL AS is_open,
   p.tid, p.call, p.is_sync,
   max(-CASE p.is_entry WHEN 0 THEN p.ret ELSE p.next_ret END, 0) AS errno,
   p.device,
@@ -320,7 +333,6 @@ SELECT
     ELSE 'end'
   END AS cut
 FROM paired AS p
-CROSS JOIN wb_units AS b
 CROSS JOIN lost AS l
 WHERE p.is_exit = 0
   AND (p.is_entry = 1 OR p.prev_is_entry IS NULL OR p.prev_is_entry = 0);
@@ -341,10 +353,11 @@ WHERE p.is_exit = 0
 -- @column   events_count INTEGER balance_dirty_pages events of the call; 0 = it
 --   was in free run
 -- @column   is_paused INTEGER 1: one of them has a pause above 0
--- @column   is_async INTEGER 1: it returned -EAGAIN in place of the last pause
---   (io_uring NOWAIT)
--- @column   dirtied_bytes INTEGER what the task dirtied since its last call:
+-- @column   is_again INTEGER 1: it returned -EAGAIN in place of the last pause
+--   (io_uring NOWAIT); up to 5.19 it returns nothing
+-- @column   dirtied_pages INTEGER what the task dirtied since its last call:
 --   pages minus those that the last call left uncounted
+-- @column   old_dirtied_pages INTEGER the same where is_again tells nothing
 -- @source   mm/page-writeback.c balance_dirty_pages(): nr_dirtied is set to 0
 --   in free run, after a pause and when virtual time is moved on or reset
 CREATE VIEW _probe_call AS
@@ -425,44 +438,42 @@ WITH
       coalesce(g.bdi, k.bdi) AS its_bdi,
       CASE WHEN g.bdi IS NULL THEN k.cgroup_ino ELSE g.cgroup_ino END
         AS its_cgroup_ino,
-      -- Up to 5.19 the function returns nothing.
-      CASE WHEN g.ret = -11 AND v.version >= 6000 AND l.pause > 0 THEN 1 ELSE 0
-      END AS is_async
+      coalesce(g.ret = -11 AND l.pause > 0, 0) AS is_again
     FROM gathered AS g
-    CROSS JOIN wb_units AS v
     LEFT JOIN known AS k ON k.wb = g.wb
     LEFT JOIN raw_balance_dirty_pages AS l ON l.seq = g.last_event_seq
   ),
-  counted AS (
-    SELECT
-      r.*,
-      CASE
-        WHEN r.is_async = 0 AND coalesce(r.is_reset, 1) = 1 THEN 0
-        ELSE r.pages
-      END AS left_pages
-    FROM returned AS r
-  ),
   carried AS (
     SELECT
-      c.*,
-      lag(c.left_pages, 1, 0) OVER (PARTITION BY c.tid ORDER BY c.call_seq)
-        AS carry_pages
-    FROM counted AS c
+      r.*,
+      lag(
+        CASE
+          WHEN r.is_again = 0 AND coalesce(r.is_reset, 1) = 1 THEN 0
+          ELSE r.pages
+        END, 1, 0
+      ) OVER task AS carry_pages,
+      lag(CASE WHEN coalesce(r.is_reset, 1) = 1 THEN 0 ELSE r.pages END, 1, 0)
+        OVER task AS old_carry_pages
+    FROM returned AS r
+    WINDOW task AS (PARTITION BY r.tid ORDER BY r.call_seq)
   )
 SELECT
   c.call_seq AS seq,
   c.ts, c.end_seq, c.end_ts, c.tid,
   c.its_bdi AS bdi,
   c.its_cgroup_ino AS cgroup_ino,
-  c.events_count, c.is_paused, c.is_async,
+  c.events_count, c.is_paused, c.is_again,
+  -- Lost events can hide that the count was reset, and a new task can have the
+  -- tid of an old one.
   CASE
-    -- Lost events can hide that the count was reset, and a new task can have
-    -- the tid of an old one.
     WHEN c.pages >= c.carry_pages THEN c.pages - c.carry_pages
     ELSE c.pages
-  END * u.page_bytes AS dirtied_bytes
-FROM carried AS c
-CROSS JOIN wb_units AS u;
+  END AS dirtied_pages,
+  CASE
+    WHEN c.pages >= c.old_carry_pages THEN c.pages - c.old_carry_pages
+    ELSE c.pages
+  END AS old_dirtied_pages
+FROM carried AS c;
 
 -- @view     _completion_wait
 -- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
@@ -470,11 +481,11 @@ CROSS JOIN wb_units AS u;
 -- @grain    wait; order seq
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, start of the wait
--- @column   end_ts INTEGER ns, when it was woken; the trace's end where it
---   still waits; NULL = the end is lost: the task waits again
+-- @column   end_ts INTEGER ns, when it was woken; NULL = it still waits, or the
+--   end is lost: the task waits again
 -- @column   tid INTEGER thread that waits
 -- @column   bdi TEXT backing device
--- @column   asked_bytes INTEGER pages that it wants to see written
+-- @column   asked_pages INTEGER that it wants to see written
 -- @column   cut TEXT as in wb_call
 -- @source   patch of 2011-02-04, fs/fs-writeback.c
 CREATE VIEW _completion_wait AS
@@ -496,14 +507,11 @@ WITH
   )
 SELECT
   f.seq, f.ts,
-  CASE
-    WHEN coalesce(f.next_is_wait, 0) = 0 THEN coalesce(f.next_ts, u.last_ts)
-  END AS end_ts,
+  CASE f.next_is_wait WHEN 0 THEN f.next_ts END AS end_ts,
   f.tid, f.bdi,
-  f.pages * u.page_bytes AS asked_bytes,
+  f.pages AS asked_pages,
   CASE f.next_is_wait WHEN 0 THEN NULL WHEN 1 THEN 'lost' ELSE 'end' END AS cut
 FROM followed AS f
-CROSS JOIN wb_units AS u
 WHERE f.is_wait = 1;
 
 -- @view     _server_request
@@ -527,12 +535,68 @@ WHERE f.is_wait = 1;
 --   include/uapi/linux/fuse.h
 CREATE VIEW _server_request AS
 WITH
+  step AS (
+    SELECT n.*
+    FROM nfs_step!(raw_nfs_initiate_write, 'WRITE', e.count, NULL, 0) AS n
+    UNION ALL
+    SELECT n.*
+    FROM nfs_step!(raw_nfs_writeback_done, 'WRITE', NULL, e.error, 1) AS n
+    UNION ALL
+    SELECT n.*
+    FROM nfs_step!(raw_nfs_initiate_commit, 'COMMIT', NULL, NULL, 0) AS n
+    UNION ALL
+    SELECT n.*
+    FROM nfs_step!(raw_nfs_commit_done, 'COMMIT', NULL, e.error, 1) AS n
+    UNION ALL
+    SELECT
+      s.seq, s.ts, s.tid,
+      'fuse',
+      device!(s)
+        || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+      CASE s.opcode
+        WHEN 1 THEN 'LOOKUP'
+        WHEN 2 THEN 'FORGET'
+        WHEN 3 THEN 'GETATTR'
+        WHEN 4 THEN 'SETATTR'
+        WHEN 12 THEN 'RENAME'
+        WHEN 14 THEN 'OPEN'
+        WHEN 15 THEN 'READ'
+        WHEN 16 THEN 'WRITE'
+        WHEN 17 THEN 'STATFS'
+        WHEN 18 THEN 'RELEASE'
+        WHEN 20 THEN 'FSYNC'
+        WHEN 21 THEN 'SETXATTR'
+        WHEN 22 THEN 'GETXATTR'
+        WHEN 25 THEN 'FLUSH'
+        WHEN 26 THEN 'INIT'
+        WHEN 35 THEN 'CREATE'
+        WHEN 36 THEN 'INTERRUPT'
+        WHEN 38 THEN 'DESTROY'
+        WHEN 42 THEN 'BATCH_FORGET'
+        WHEN 43 THEN 'FALLOCATE'
+        WHEN 47 THEN 'COPY_FILE_RANGE'
+        WHEN 50 THEN 'SYNCFS'
+        ELSE 'opcode ' || s.opcode
+      END,
+      s.req, 0,
+      CASE WHEN s.opcode = 16 THEN s.len - 80 END,
+      NULL, 0
+    FROM raw_fuse_request_send AS s
+    UNION ALL
+    SELECT
+      a.seq, a.ts, a.tid,
+      'fuse',
+      device!(a)
+        || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+      NULL, a.req, 0, NULL, a.error, 1
+    FROM raw_fuse_request_end AS a
+  ),
   known AS (
     SELECT
       e.*,
       min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER same AS first_seq,
       max(CASE WHEN e.is_end = 0 THEN e.key_1 END) OVER device AS top_key
-    FROM _request_step AS e
+    FROM step AS e
     WINDOW
       same AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
       device AS (PARTITION BY e.protocol, e.device)
@@ -604,101 +668,3 @@ FROM paired AS p
 WHERE p.is_end = 0
   -- It wants no answer.
   AND p.op NOT IN ('FORGET', 'BATCH_FORGET', 'INTERRUPT');
-
--- @view     _request_step
--- @summary  Begins and ends of requests to servers of network file systems and
---   FUSE.
--- @grain    event; order seq
--- @column   protocol TEXT nfs or fuse
--- @column   device TEXT major:minor of the file system, or the connection
--- @column   op TEXT kind of request
--- @column   key_1 INTEGER what begin and end have in common
--- @column   key_2 INTEGER likewise
--- @column   bytes INTEGER of a write
--- @column   error INTEGER of an end
--- @column   is_end INTEGER 1: the end
-CREATE VIEW _request_step AS
-SELECT
-  w.seq, w.ts, w.tid,
-  'nfs' AS protocol,
-  device!(w) AS device,
-  'WRITE' AS op,
-  w.fileid AS key_1,
-  w."offset" AS key_2,
-  w.count AS bytes,
-  NULL AS error,
-  0 AS is_end
-FROM raw_nfs_initiate_write AS w
-UNION ALL
-SELECT
-  d.seq, d.ts, d.tid,
-  'nfs',
-  device!(d),
-  'WRITE',
-  d.fileid,
-  d."offset",
-  NULL, d.error, 1
-FROM raw_nfs_writeback_done AS d
-UNION ALL
-SELECT
-  c.seq, c.ts, c.tid,
-  'nfs',
-  device!(c),
-  'COMMIT',
-  c.fileid,
-  c."offset",
-  NULL, NULL, 0
-FROM raw_nfs_initiate_commit AS c
-UNION ALL
-SELECT
-  e.seq, e.ts, e.tid,
-  'nfs',
-  device!(e),
-  'COMMIT',
-  e.fileid,
-  e."offset",
-  NULL, e.error, 1
-FROM raw_nfs_commit_done AS e
-UNION ALL
-SELECT
-  s.seq, s.ts, s.tid,
-  'fuse',
-  device!(s)
-    || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
-  CASE s.opcode
-    WHEN 1 THEN 'LOOKUP'
-    WHEN 2 THEN 'FORGET'
-    WHEN 3 THEN 'GETATTR'
-    WHEN 4 THEN 'SETATTR'
-    WHEN 12 THEN 'RENAME'
-    WHEN 14 THEN 'OPEN'
-    WHEN 15 THEN 'READ'
-    WHEN 16 THEN 'WRITE'
-    WHEN 17 THEN 'STATFS'
-    WHEN 18 THEN 'RELEASE'
-    WHEN 20 THEN 'FSYNC'
-    WHEN 21 THEN 'SETXATTR'
-    WHEN 22 THEN 'GETXATTR'
-    WHEN 25 THEN 'FLUSH'
-    WHEN 26 THEN 'INIT'
-    WHEN 35 THEN 'CREATE'
-    WHEN 36 THEN 'INTERRUPT'
-    WHEN 38 THEN 'DESTROY'
-    WHEN 42 THEN 'BATCH_FORGET'
-    WHEN 43 THEN 'FALLOCATE'
-    WHEN 47 THEN 'COPY_FILE_RANGE'
-    WHEN 50 THEN 'SYNCFS'
-    ELSE 'opcode ' || s.opcode
-  END,
-  s.req, 0,
-  CASE WHEN s.opcode = 16 THEN s.len - 80 END,
-  NULL, 0
-FROM raw_fuse_request_send AS s
-UNION ALL
-SELECT
-  a.seq, a.ts, a.tid,
-  'fuse',
-  device!(a)
-    || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
-  NULL, a.req, 0, NULL, a.error, 1
-FROM raw_fuse_request_end AS a;

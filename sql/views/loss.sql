@@ -160,14 +160,61 @@ LEFT JOIN asleep AS a ON a.task_id = j.task_id;
 --   chosen by.
 -- @grain    as wb_loss
 -- @column   is_inside INTEGER 1: inside reclaim of a memory cgroup or a sync
+-- @column   is_memcg INTEGER 1: inside that reclaim
+-- @column   is_asked INTEGER 1: of memory.reclaim, which somebody asked for
 -- @column   throttle_finding TEXT of a throttle: rule that tells of it
 -- @column   device_ratio REAL as in wb_loss
+-- @column   is_storm INTEGER 1: of its device fsync is called again and again
 -- @column   lost_bdi TEXT bdi of wb_loss
 -- @column   lost_cgroup_ino INTEGER cgroup_ino of wb_loss
 -- @column   is_shared_swap INTEGER is_shared of wb_swap
 -- @column   is_meeting_dirty INTEGER 1: reclaim met dirty pages
 -- @column   is_on_swap_device INTEGER 1: its device is one that swap lies on
 CREATE VIEW _loss_told AS
+WITH
+  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
+  -- A request inside a sync is part of that.
+  inside AS MATERIALIZED (
+    SELECT
+      i.wait_id,
+      i.kind <> 'block queue' AS is_memcg,
+      i.cause = 'memory.reclaim'
+        OR coalesce(i.kind = 'reclaim throttle' AND i.ts < i.asked_until_ts, 0)
+        AS is_asked
+    FROM (
+      SELECT
+        s.wait_id, s.ts, s.kind, s.cause,
+        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS until_ts,
+        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
+          OVER so_far AS asked_until_ts,
+        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
+          OVER so_far AS synced_until_ts
+      FROM wb_stall AS s
+      WHERE s.kind IN (
+        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
+      )
+      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
+    ) AS i
+    WHERE i.kind = 'memcg reclaim'
+      OR (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
+      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
+  ),
+  -- Its journal is asked to commit again and again; sync_file_range asks none.
+  storm AS (
+    SELECT
+      s.bdi AS device,
+      count(*) * u.second_ns
+        >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+    FROM wb_stall AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE s.kind = 'fsync'
+      AND s.what <> 'sync_file_range'
+      AND s.bdi IS NOT NULL
+    GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts
+  )
 SELECT
   p.wait_id, p.ts, p.dur, p.tid, p.comm, p.task_id, p.kind, p.cause, p.what,
   p.is_failed, p.sync_call, p.outside_reason, w.is_flusher,
@@ -200,13 +247,13 @@ FROM wb_stall AS p
 CROSS JOIN _loss_task AS w ON w.task_id = p.task_id
 CROSS JOIN wb_swap AS m
 CROSS JOIN reclaim_run AS g
-LEFT JOIN _loss_inside AS i ON i.wait_id = p.wait_id
+LEFT JOIN inside AS i ON i.wait_id = p.wait_id
 LEFT JOIN _loss_throttle AS t ON p.kind = 'throttle' AND t.seq = p.ref_seq
 LEFT JOIN _loss_reclaim AS r
   ON p.kind = 'direct reclaim' AND r.seq = p.ref_seq
 LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
 LEFT JOIN wb_disk_rate AS o ON o.is_only = 1
-LEFT JOIN _loss_storm AS j ON j.device = coalesce(p.bdi, o.bdi)
+LEFT JOIN storm AS j ON j.device = coalesce(p.bdi, o.bdi)
 WHERE p.dur > 0
   AND (
     w.is_kernel = 0
@@ -373,63 +420,6 @@ CROSS JOIN wb_units AS u
 LEFT JOIN shown AS s ON s.bdi = p.bdi
 LEFT JOIN _device_pace AS k ON k.bdi = p.bdi
 LEFT JOIN wb_limit_change AS y ON p.ts >= y.ts AND p.ts < y.drained_ts;
-
--- @view     _loss_inside
--- @summary  Waits inside the reclaim of a memory cgroup: throttled there, they
---   are that of its own limit; and requests inside a sync, which are part of
---   that.
--- @grain    such a wait; order wait_id
--- @key      wait_id
--- @column   is_memcg INTEGER 1: inside that reclaim
--- @column   is_asked INTEGER 1: of memory.reclaim, which somebody asked for
--- @materialize
-CREATE VIEW _loss_inside AS
-SELECT
-  i.wait_id,
-  i.kind <> 'block queue' AS is_memcg,
-  i.cause = 'memory.reclaim'
-    OR coalesce(i.kind = 'reclaim throttle' AND i.ts < i.asked_until_ts, 0)
-    AS is_asked
-FROM (
-  SELECT
-    s.wait_id, s.ts, s.kind, s.cause,
-    max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
-      OVER so_far AS until_ts,
-    max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-      OVER so_far AS asked_until_ts,
-    max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
-      OVER so_far AS synced_until_ts
-  FROM wb_stall AS s
-  WHERE s.kind IN (
-    'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
-  )
-  WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
-) AS i
-WHERE i.kind = 'memcg reclaim'
-  OR (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
-  OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts);
-
--- @view     _loss_storm
--- @summary  Devices whose journal is asked to commit again and again;
---   sync_file_range asks none.
--- @grain    device; order device
--- @key      device
--- @column   device TEXT backing device
--- @column   is_storm INTEGER 1: it is
--- @materialize
-CREATE VIEW _loss_storm AS
-SELECT
-  s.bdi AS device,
-  count(*) * u.second_ns
-    >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
-FROM wb_stall AS s
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u
-WHERE s.kind = 'fsync'
-  AND s.what <> 'sync_file_range'
-  AND s.bdi IS NOT NULL
-GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;
 
 -- @view     _flusher
 -- @summary  Threads that write dirty pages back. Where the events of that work

@@ -79,39 +79,29 @@ WITH
     FROM raw_mm_vmscan_reclaim_writeback AS y
     UNION ALL
     SELECT
-      d.tid, d.seq, d.ts, 'direct', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_direct_reclaim_begin AS d
-    UNION ALL
-    SELECT
-      d.tid, d.seq, d.ts, 'direct end', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_direct_reclaim_end AS d
-    UNION ALL
-    SELECT
-      m.tid, m.seq, m.ts, 'memcg', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_memcg_reclaim_begin AS m
-    UNION ALL
-    SELECT
-      m.tid, m.seq, m.ts, 'memcg end', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_memcg_reclaim_end AS m
-    UNION ALL
-    SELECT
-      m.tid, m.seq, m.ts, 'memcg', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS m
-    UNION ALL
-    SELECT
-      m.tid, m.seq, m.ts, 'memcg end', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS m
-    UNION ALL
-    SELECT
-      k.tid, k.seq, k.ts, 'kswapd', NULL, NULL, NULL, NULL, NULL,
-      NULL, NULL
-    FROM raw_mm_vmscan_kswapd_wake AS k
+      b.tid, b.seq, b.ts, b.step, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM (
+      SELECT d.tid, d.seq, d.ts, 'direct' AS step
+      FROM raw_mm_vmscan_direct_reclaim_begin AS d
+      UNION ALL
+      SELECT d.tid, d.seq, d.ts, 'direct end'
+      FROM raw_mm_vmscan_direct_reclaim_end AS d
+      UNION ALL
+      SELECT m.tid, m.seq, m.ts, 'memcg'
+      FROM raw_mm_vmscan_memcg_reclaim_begin AS m
+      UNION ALL
+      SELECT m.tid, m.seq, m.ts, 'memcg end'
+      FROM raw_mm_vmscan_memcg_reclaim_end AS m
+      UNION ALL
+      SELECT m.tid, m.seq, m.ts, 'memcg'
+      FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS m
+      UNION ALL
+      SELECT m.tid, m.seq, m.ts, 'memcg end'
+      FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS m
+      UNION ALL
+      SELECT k.tid, k.seq, k.ts, 'kswapd'
+      FROM raw_mm_vmscan_kswapd_wake AS k
+    ) AS b
   ),
   inside AS (
     SELECT

@@ -669,20 +669,8 @@ WITH
   ends AS MATERIALIZED (
     SELECT
       e.tid,
-      (
-        SELECT b.seq
-        FROM raw_balance_dirty_pages AS b
-        WHERE b.tid = e.tid
-        ORDER BY b.tid, b.bdi, b.cgroup_ino
-        LIMIT 1
-      ) AS low_seq,
-      (
-        SELECT b.seq
-        FROM raw_balance_dirty_pages AS b
-        WHERE b.tid = e.tid
-        ORDER BY b.tid DESC, b.bdi DESC, b.cgroup_ino DESC
-        LIMIT 1
-      ) AS high_seq
+      low_wb!(e) AS low_seq,
+      high_wb!(e) AS high_seq
     FROM raw_event_task AS e
     WHERE substr(e.event, instr(e.event, ':') + 1) = 'balance_dirty_pages'
   )

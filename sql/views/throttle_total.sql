@@ -33,20 +33,8 @@ WITH
   ends AS (
     SELECT
       e.tid, e.loaded_count, e.first_seq, e.last_seq,
-      (
-        SELECT r.seq
-        FROM raw_balance_dirty_pages AS r
-        WHERE r.tid = e.tid
-        ORDER BY r.tid, r.bdi, r.cgroup_ino
-        LIMIT 1
-      ) AS low_seq,
-      (
-        SELECT r.seq
-        FROM raw_balance_dirty_pages AS r
-        WHERE r.tid = e.tid
-        ORDER BY r.tid DESC, r.bdi DESC, r.cgroup_ino DESC
-        LIMIT 1
-      ) AS high_seq
+      low_wb!(e) AS low_seq,
+      high_wb!(e) AS high_seq
     FROM raw_event_task AS e
     WHERE substr(e.event, instr(e.event, ':') + 1) = 'balance_dirty_pages'
       AND EXISTS (SELECT 1 FROM plain)

@@ -97,39 +97,18 @@ WITH RECURSIVE
   near AS (
     SELECT
       b.window_index, b.ts,
-      coalesce(
-        (
-          SELECT i.seq
-          FROM raw_time_index AS i
-          WHERE i.ts < b.ts
-          ORDER BY i.ts DESC, i.seq DESC
-          LIMIT 1
-        ),
-        0
-      ) AS seq
+      seq_before!(b) AS seq
     FROM border AS b
   ),
   found AS (
     SELECT
       n.window_index, n.ts,
       coalesce(
-        (
-          SELECT r.seq
-          FROM raw_balance_dirty_pages AS r
-          WHERE r.seq >= n.seq AND r.ts >= n.ts
-          ORDER BY r.seq
-          LIMIT 1
-        ),
+        first_at!(raw_balance_dirty_pages, n),
         (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1
       ) AS throttle_seq,
       coalesce(
-        (
-          SELECT g.seq
-          FROM raw_global_dirty_state AS g
-          WHERE g.seq >= n.seq AND g.ts >= n.ts
-          ORDER BY g.seq
-          LIMIT 1
-        ),
+        first_at!(raw_global_dirty_state, n),
         (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1
       ) AS state_seq
     FROM near AS n

@@ -32,11 +32,7 @@ SELECT s.events_count
 FROM reclaim_run AS s
 WHERE s.events_count > 0
   AND s.basis = 'pfn'
-  AND NOT EXISTS (
-    SELECT 1
-    FROM raw_event_format AS f
-    WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
-  );
+  AND NOT recorded!('vmscan:mm_vmscan_direct_reclaim_begin');
 
 -- @warning  vmstat_below_events
 -- @scope    reclaim_writes
@@ -166,11 +162,7 @@ HAVING count(*) > 0;
 -- @sentence mm_vmscan_lru_shrink_inactive was not recorded, so events tell no
 --   scans; add -e vmscan
 SELECT 1 AS is_so
-WHERE NOT EXISTS (
-  SELECT 1
-  FROM raw_event_format AS f
-  WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
-);
+WHERE NOT recorded!('vmscan:mm_vmscan_lru_shrink_inactive');
 
 -- @warning  scans_without_events
 -- @scope    reclaim_efficiency
@@ -180,11 +172,7 @@ SELECT v.name
 FROM wb_vmstat AS v
 WHERE v.name IN ('pgscan_kswapd', 'pgscan_kswapd_normal')
   AND v.gained_count > 0
-  AND EXISTS (
-    SELECT 1
-    FROM raw_event_format AS f
-    WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
-  )
+  AND recorded!('vmscan:mm_vmscan_lru_shrink_inactive')
   AND NOT EXISTS (
     SELECT 1
     FROM raw_event_counts AS c
