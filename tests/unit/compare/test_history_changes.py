@@ -377,7 +377,7 @@ def test_judged_by_points_that_are_known(tool: ModuleType) -> None:
 def test_the_page_says_of_the_real_runs_what_is_found(tool: ModuleType) -> None:
     (points,) = tool.methods("wbscope").values()
     found = [", ".join(map(str, points(values))) for _, values in tool.real()]
-    page = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests/unit/stats/simulated.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| **wbscope")]
     row = rows[-1]  # of the last table
     assert [cell.strip() for cell in row.split("|")[2:5]] == found

@@ -178,7 +178,7 @@ def test_blocks_for_a_level() -> None:
 
 # The statistical self-test: false alarms and detection of compare and gate, seeded.
 #
-# `make validate-gate` does the same with more trials, for the tables of docs/statistics.md.
+# `make validate-gate` does the same with more trials, for the tables of simulated.md.
 
 # Three standard errors of a share of 5 % in so many trials.
 SLACK = 3 * (0.05 * 0.95 / TRIALS) ** 0.5
