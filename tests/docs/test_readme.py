@@ -60,3 +60,38 @@ def test_the_finding_that_is_taken_apart(wbscope: Wbscope, tmp_path: Path) -> No
     (block,) = re.findall(r"^```text\n(severe .*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert wbscope.run("demo", cwd=tmp_path).returncode == 0
     assert block in wbscope.run("explain", "wbscope-demo", cwd=tmp_path).stdout
+
+
+def test_how_far_bytes_are_off() -> None:
+    """What three pages quote of the table that tools/validate_bytes.py made."""
+    table = (REPOSITORY / "tests/data/bytes.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
+    (_, _, coverage, *bases) = zip(*rows[1:], strict=True)
+    covered = sorted(int(cell.strip(" %")) for cell in coverage)
+    bound, calibrated, _, probe = (
+        [float(word) for cell in cells for word in cell.split() if word != "-"] for cells in bases
+    )
+
+    def off(values: list[float], least: float) -> tuple[int, int, float]:
+        """Within `least`, of how many, the worst in per cent."""
+        wrong = [round(abs(value - 1), 3) for value in values]
+        return sum(one <= least for one in wrong), len(wrong), round(100 * max(wrong), 1)
+
+    good, all_probes, worst = off(probe, 0.01)
+    good_calibrated, all_calibrated, worst_calibrated = off(calibrated, 0.03)
+    page = _text("docs/fairness.md")
+    for words in (
+        f"on {all_probes} writers in {len(covered)} runs",
+        f"within 1 % for {good} and {worst} % off at worst",
+        f"within 3 % for {good_calibrated} of {all_calibrated} and {worst_calibrated} % off",
+        f"charge {round(100 * min(bound))} to {round(100 * max(bound))} %",
+        f"{covered[0]} to {covered[-1]} % in {len(covered)} others",
+    ):
+        assert words in page, words
+    assert f"{covered[0]} to {covered[-1]} % in {len(covered)} others" in _text("README.md")
+    assert f"within 1 % for {good} of {all_probes} writers, {worst} % off" in _text("README.md")
+    assert f"({good} of {all_probes} writers, {worst} % off at worst" in _text("docs/record.md")
+
+
+def _text(page: str) -> str:
+    return " ".join((REPOSITORY / page).read_text(encoding="utf-8").split())
