@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "analyzers"))
+sys.path[:0] = [str(ROOT / "analyzers"), str(ROOT / "tools")]
 
+from gen_docs import words_by_hand  # noqa: E402
 from wbscope.library.catalog import read_catalog, sqlite_adapters  # noqa: E402
 from wbscope.library.library import load_library  # noqa: E402
 from wbscope.library.sqlfile import SqlFile, read_sql_file  # noqa: E402
@@ -405,8 +406,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
 
     views = [file for file in library.values() if file.kind == "view"]
     python = lines("analyzers/", ".py")
-    # The limits fall. Wanted: no shared steps, SQL 24,000 lines, Python 42,000 lines in 215 files,
-    # tests 70,000 lines, 1,800 tracked files.
+    # The limits fall; the table of sizes in CONTRIBUTING.md has what is wanted.
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
         (11, "steps that several files share", sum(file.shared for file in views)),
@@ -414,6 +414,8 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
         (54_100, "lines of Python", sum(python)),
         (211, "files of Python", len(python)),
         (86_000, "lines of tests", sum(lines("tests/", ".py"))),
+        (28_000, "words of docs by hand", words_by_hand(paths)),
+        (5_740, "words of reference by hand", words_by_hand(paths, reference=True)),
         (2_155, "tracked files", len(paths)),
     ):
         if count > most:
