@@ -18,12 +18,12 @@ def check(
     engine: EngineOption = EngineName.sqlite,
     out: Output,
 ) -> None:
-    """Compare the trace with every independent source beside it.
+    """Compare the trace with every independent source in the run.
 
     vmstat, fio, file sizes, write calls, block I/O, sleeps, lost events; and
     the kernel's control law, computed again from each throttled call. Says what
-    agrees, what differs and why it may. The exit code is 0 also when something
-    differs: a gate with require = ["check"] refuses such a run. docs/check.md.
+    agrees, what differs and why it may. Exits 0 even if something differs: a
+    gate with require = ["check"] refuses such a run. docs/check.md.
 
     \b
     Examples:

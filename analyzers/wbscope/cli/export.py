@@ -21,10 +21,10 @@ def export(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write all that runs say as Parquet files.
+    """Write all answers of runs as Parquet files.
 
     A folder for each canned query, with the same files as those of
-    `wbscope fleet ingest`, which adds to them: a run that is there is skipped.
+    `wbscope fleet ingest`, which adds to them and skips known runs.
     Here a run that cannot be read is an error, and those before it stay.
 
     \b

@@ -324,9 +324,9 @@ def gate(
     As `wbscope gate` does for two sides. A cohort is a predicate over the
     columns of the table runs: kernel, host, date, machine, name and others. The
     unit is the machine: runs of one machine are no independent evidence, and one
-    on both sides is compared with itself. What differs among the runs of a
-    cohort is reported; what all runs of one share and those of the other do not
-    is refused, unless the policy declares it.
+    on both sides is compared with itself. Differences within a cohort are
+    reported; a fact shared by one cohort but not the other is refused, unless
+    the policy declares it.
 
     Exit code 0 passed, 1 failed, 4 worse, not enough evidence or runs that are
     not comparable, 2 usage, 3 a damaged dataset, 5 environment.

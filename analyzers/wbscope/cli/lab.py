@@ -77,10 +77,10 @@ def report(
     ] = None,
     out: Output,
 ) -> None:
-    """Tell what the finished runs of a lab show.
+    """Report the finished runs of a lab.
 
-    First what was tried and what is missing, then the cells, then what a step
-    along one axis changes and whether that is decided. docs/lab.md says more.
+    First the setup and what is missing, then the cells, then the change along
+    each axis and whether it is decided. docs/lab.md says more.
 
     \b
     Examples:

@@ -217,12 +217,12 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Who was throttled, why, for how long, was it fair, did reclaim write?
+    """Which tasks were throttled, why, how long, fairly, and did reclaim write?
 
     RUN is a run folder or a file: a trace.dat, a Perfetto trace, the text of
     ftrace or `perf script`, or a database of `wbscope ingest`; also packed
     (gz, xz, zst, bz2, zip, tar), and - is stdin. A trace is loaded on the fly
-    and kept in a cache. Pages that texts name, docs/NAME.md, are installed in
+    and kept in a cache. docs/NAME.md in messages is installed under
     share/doc/wbscope beside bin/.
 
     \b

@@ -74,7 +74,7 @@ def open_command(
     """Open the run's timeline in the Perfetto UI.
 
     The timeline is built as `wbscope timeline` builds it and kept in the cache. A server on
-    127.0.0.1 gives it to the UI in the browser, and to nobody else; it ends when the trace is
+    127.0.0.1 gives it only to the UI in the browser; it ends when the trace is
     loaded. The trace is not sent anywhere: the UI reads it inside the browser.
 
     \b

@@ -71,7 +71,7 @@ NoUnpackLimitOption = Annotated[
     bool,
     typer.Option(
         "--no-unpack-limit",
-        help="Also a trace of which far more comes out than is in it.",
+        help="Accept traces that expand enormously.",
     ),
 ]
 ColumnsOption = Annotated[

@@ -89,7 +89,7 @@ def record(
         typer.Option(metavar="TAR", help="Make a run of what that script wrote."),
     ] = None,
     recover: Annotated[
-        bool, typer.Option("--recover", help="Put back what a killed recorder left, and end.")
+        bool, typer.Option("--recover", help="Undo what a killed recording left, then exit.")
     ] = False,
     no_report: Annotated[
         bool, typer.Option("--no-report", help="Do not end with the report.")

@@ -223,7 +223,7 @@ def _tables(objects: Objects, pattern: str, width: int) -> str:
             fix=f".tables {_ALL}",
         )
     if not pattern:
-        blocks.append(f".tables {_ALL} shows the steps, too.\n")
+        blocks.append(f".tables {_ALL} also shows the steps.\n")
     return "\n".join(blocks)
 
 

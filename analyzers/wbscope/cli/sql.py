@@ -230,7 +230,7 @@ def sql(
 ) -> None:
     """Run SELECTs on the tables of a run and all views.
 
-    Canned queries are views, too: SELECT * FROM fairness.
+    Canned queries are also views: SELECT * FROM fairness.
     Without a statement it asks for them, or reads them from stdin where that is
     no terminal. The run is open read-only: nothing can be written or attached.
     .help lists what else can be asked, at the prompt, as STATEMENT or on stdin: .tables,

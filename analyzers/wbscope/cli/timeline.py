@@ -51,7 +51,7 @@ def timeline(
 ) -> None:
     """Write the run as tracks for the Perfetto UI.
 
-    Open the file at https://ui.perfetto.dev. Recorded events are in it, too, when
+    Open the file at https://ui.perfetto.dev. It includes recorded events when
     RUN has a trace.dat. With --from and --to, slices that reach into the part
     are whole.
 

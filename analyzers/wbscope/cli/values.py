@@ -29,7 +29,7 @@ _MOST_ROWS = 50_000
 _RUNS = ("run", "runs", "source", "sources")
 _FIXED: dict[str, Words] = {
     "backend": [("auto", ""), ("trace-cmd", ""), ("tracefs", "")],
-    "clock": [("boot", "goes on in suspend"), ("mono", "older kernels have it, too")],
+    "clock": [("boot", "goes on in suspend"), ("mono", "also in older kernels")],
     "probe": [("auto", "where the kernel has them"), ("off", "")],
 }
 

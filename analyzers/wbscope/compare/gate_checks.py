@@ -117,7 +117,7 @@ def _of_side(
             told = f"{side.name} {run.name}: {run.failed[0].message}"
             yield Refusal("command-failed", told, 'record it again, or failed = "allow"')
         if policy.checks and run.checked is None:
-            told = f"{side.name} {run.name}: nobody knows whether its trace passes the check"
+            told = f"{side.name} {run.name}: it is unknown whether its trace passes the check"
             yield Refusal("not-checked", told, "save the baseline with this policy, from the runs")
         elif policy.checks and run.checked:
             told = f"{side.name} {run.name}: {run.checked[0]}"
@@ -303,11 +303,11 @@ def tail_rule(
     values = [format_value("", unit, mine[place]) for place in places]
     named = [f"{run} ({value})" for run, value in zip(runs, values, strict=True)]
     worst = format_value("", unit, max(base) if lower else min(base))
-    told = f"{len(places)} of {n} runs are far outside of what {row.base} has"
+    told = f"{len(places)} of {n} runs are outliers against {row.base}"
     told += " in their sessions" if blocks else f" (at worst {worst})"
     if is_worse:
         where, within = (" in their sessions", " within them") if blocks else ("", "")
-        told = f"{len(places)} of {n} runs are far outside of most of {row.base}{where}, of which"
+        told = f"{len(places)} of {n} runs are outliers against most of {row.base}{where}, of which"
         told += f" {found.there} of {m} are (Fisher's exact test{within}, p {found.p:.2g})"
     more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     return FarRuns(runs, found.p, is_worse, f"{told}: {', '.join([*named[:_MOST_NAMED], *more])}")

@@ -188,7 +188,7 @@ FACTS = {
     "filesystem": "mounted file systems and their options; of runs of `wbscope record`",
     "sysctl": "settings in the file sysctls; sysctl.NAME is a single one",
     "events": "recorded events that queries read",
-    "other_events": "recorded events that no query reads: they cost time, too",
+    "other_events": "recorded events that no query reads: they also cost time",
     "fields": "fields of the events that queries read",
     "clock": "trace clock",
     "format": "trace.dat, text or Perfetto",

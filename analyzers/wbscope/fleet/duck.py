@@ -175,7 +175,7 @@ class DuckEngine:
         """A table may have the name of a word of SQL: check."""
         word = _NEAR.search(lines[0] if lines else "")
         if word and word[1].lower() in table_names(self._library):
-            return f'write "{word[1].lower()}" in double quotes: it is a word of SQL, too'
+            return f'write "{word[1].lower()}" in double quotes: it is an SQL keyword'
         return "wbscope fleet sql DATASET    # lists the tables"
 
 

@@ -121,7 +121,7 @@ OWN_TABLES: dict[str, tuple[Column, ...]] = {
     ),
     FACTS: (
         _RUN,
-        Column("fact", "TEXT", "what is told of machine and recording"),
+        Column("fact", "TEXT", "fact of machine and recording"),
         Column("value", "TEXT", "as text; NULL = not known"),
     ),
     DEVICES: (

@@ -251,11 +251,11 @@ def _warnings(head: Mapping[str, Any], errors: int) -> Iterator[Notice]:
     """What holds for all numbers, besides what runs lost."""
     of = f"of {head['runs_count']} runs"
     if count := head["faulty_count"]:
-        yield Notice("checks-differ", f"{count} {of} disagree with what was counted beside them")
+        yield Notice("checks-differ", f"{count} {of} disagree with independent counters")
     if errors:
         yield Notice("ingest-errors", f"{errors} sources could not be read; see the last table")
     if count := head["unnamed_count"]:
-        yield Notice("unknown-host", f"{count} {of} do not tell their machine: they count as one")
+        yield Notice("unknown-host", f"{count} {of} have no host name; counted as one machine")
     if (count := head["versions_count"]) > 1:
         yield Notice("several-versions", f"{count} versions of wbscope asked these runs")
 

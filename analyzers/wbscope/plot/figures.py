@@ -120,7 +120,7 @@ _NOBODY = "no task was throttled in this run"
 THROTTLE_FIGURES: tuple[Figure, ...] = (
     Figure(
         "balance_dirty_pages-bandwidth",
-        "Speed of each device, and the rates that its tasks may dirty pages at",
+        "Device bandwidth and dirty rate limits",
         "bdi_control",
         (
             Panel(
@@ -143,7 +143,7 @@ THROTTLE_FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "balance_dirty_pages-pages",
-        "Dirty pages against their setpoints, and the rates that follow from them",
+        "Dirty pages against their setpoints, and the resulting rates",
         "bdi_control",
         (
             Panel(
@@ -189,7 +189,7 @@ THROTTLE_FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "balance_dirty_pages-pause",
-        "Pauses of each task, and what it was charged for",
+        "Pauses of each task, and its charged pages",
         "task_pauses",
         (
             Panel("pause ordered; below 0: was late, did not pause", "ns",
@@ -388,7 +388,7 @@ MACHINE_FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "reclaim-zones",
-        "Pages that reclaim gave away to be written, by zone",
+        "Pages that reclaim wrote, by zone",
         "reclaim_writes",
         (
             Panel("nr_vmscan_write, by kind of page and who reclaimed", "pages",

@@ -324,7 +324,7 @@ def _foreign(folder: Path, why: str) -> InputError:
     return InputError(
         "foreign-recording",
         str(folder),
-        f"{why}, wanted a folder that nobody but uid {os.geteuid()} can write to",
+        f"{why}, wanted a folder that only uid {os.geteuid()} can write to",
         effect="it was left alone: what is in it says what is written, and where",
         fix=f"cp -r {shown} .    # in a folder of yours, if you trust it; and recover that one",
     )

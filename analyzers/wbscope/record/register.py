@@ -362,7 +362,7 @@ def _trusted() -> Path:
             raise SetupError(
                 "foreign-register",
                 str(folder),
-                f"{error.strerror}, wanted a folder that nobody but uid {os.geteuid()} can write"
+                f"{error.strerror}, wanted a folder that only uid {os.geteuid()} can write"
                 " to: it says what is put back after a recorder that was killed",
                 effect="nothing was read from it or written to it",
                 fix=_FIX,

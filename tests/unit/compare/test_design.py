@@ -78,7 +78,7 @@ def test_a_run_that_stalls_is_seen_against_its_session() -> None:
     assert judged(side, base, IGNORE).verdicts[0].far_runs == ()
     (verdict,) = judged(side, base).verdicts
     assert (verdict.status, verdict.far_runs) == ("INCONCLUSIVE", ("Amo5",))
-    told = "1 of 12 runs are far outside of what B has in their sessions: Amo5 ("
+    told = "1 of 12 runs are outliers against B in their sessions: Amo5 ("
     assert verdict.reasons[0].startswith(told)
 
 
@@ -89,7 +89,7 @@ def test_a_share_of_stalls_in_each_session_is_a_fail() -> None:
     side = side_of("A", [("mo", [*_at(99.5)[:3], *stalls]), ("tu", [*_at(129.5)[:3], *stalls])])
     (verdict,) = judged(side, base).verdicts
     assert verdict.status == "FAIL"
-    told = "6 of 12 runs are far outside of most of B in their sessions, of which 0 of 12 are"
+    told = "6 of 12 runs are outliers against most of B in their sessions, of which 0 of 12 are"
     assert any(one.startswith(told) for one in verdict.reasons)
     # 3 of 6 stalls, all on one side, twice: each by chance is fisher(3, 6, 0, 6).
     assert verdict.p_far == pytest.approx(fisher(3, 6, 0, 6) ** 2)
@@ -305,7 +305,7 @@ def test_three_of_twenty_runs_stall(cli: Cli, folders: Path) -> None:
     ran = cli(*words, "--junit", "gate.xml")
     text = " ".join(ran.out.split())
     assert ran.code == 4
-    assert "3 of 20 runs are far outside of what B has (at worst 10." in text
+    assert "3 of 20 runs are outliers against B (at worst 10." in text
     assert "new/8 (" in text
     assert "new/16 (" in text
     assert "new/19 (" in text
@@ -321,7 +321,7 @@ def test_three_of_twenty_runs_stall(cli: Cli, folders: Path) -> None:
 def test_a_share_that_is_no_chance_is_a_fail() -> None:
     found = verdict(stalled(2, 1, 5, 8, 16, 19), steady(1))
     assert found.status == "FAIL"
-    told = "5 of 20 runs are far outside of most of B, of which 0 of 20 are"
+    told = "5 of 20 runs are outliers against most of B, of which 0 of 20 are"
     assert found.reasons[0].startswith(f"{told} (Fisher's exact test, p 0.024): A0 (")
     assert len(found.far_runs) == 5
     assert verdict(stalled(2, 1, 5, 8, 16), steady(1)).status == "INCONCLUSIVE"
