@@ -415,7 +415,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
         (211, "files of Python", len(python)),
         (86_000, "lines of tests", sum(lines("tests/", ".py"))),
         (28_000, "words of docs by hand", words_by_hand(paths)),
-        (5_740, "words of reference by hand", words_by_hand(paths, reference=True)),
+        (5_580, "words of reference by hand", words_by_hand(paths, reference=True)),
         (2_155, "tracked files", len(paths)),
     ):
         if count > most:

@@ -41,16 +41,16 @@ QUERIES = f"""\
 {GENERATED}
 # Queries
 
-`wbscope query NAME RUN` answers a query, `wbscope queries NAME` prints its entry here. What they
-are made of is in [views.md](views.md).
+`wbscope query NAME RUN` answers a query, `wbscope queries NAME` prints its entry here. Queries
+read the views of [views.md](views.md).
 
-{UNITS} A window is 2 s long unless `--window` says otherwise.
+{UNITS} A window is 2 s long by default (`--window`).
 
 A metric is a column that runs are judged by; "better" says which way, "-" that it depends.
 
-With several runs (`wbscope query fairness before.db after.db`) the first column, `run`, says which
-one a row is of: by its shortest name that no other one has. Warnings name the run too. A run that
-lacks the events is left out with a warning, and the exit code is 4.
+With several runs (`wbscope query fairness before.db after.db`) the first column, `run`, names the
+run of a row by the shortest unambiguous name; warnings name the run too. A run that lacks the
+events is left out with a warning, and the exit code is 4.
 
 | option | what is written |
 |---|---|
@@ -63,10 +63,10 @@ lacks the events is left out with a warning, and the exit code is 4.
 | `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
 
 In CSV a text that a spreadsheet would take for a formula has a `'` in front, and control characters
-are written as `\\x1b`: names come from a stranger's trace.
+are written as `\\x1b`: names in a trace are untrusted.
 
-`-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
-replaced with `--force`. Its ending says the format (`.json`, `.csv`, `.md`, `.html`, `.parquet`).
+`-o FILE` writes to a file instead, whole or not at all, and replaces one only with `--force`. Its ending
+says the format (`.json`, `.csv`, `.md`, `.html`, `.parquet`).
 
 `--columns ts,dur,cause`, `--sort=-dur` (the largest first) and `--limit 10` choose columns and
 rows in every format. A table that is wider than `--width N`, else `COLUMNS`, else the terminal,

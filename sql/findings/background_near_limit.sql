@@ -3,11 +3,11 @@
 -- @title     The flusher starts too near the limit
 -- @summary   Tasks were throttled, and the disk writes what lies between the
 --   background threshold and the dirty threshold in less than half a second:
---   when the flusher starts, writers are about to be stopped.
+--   when the flusher starts, writers are about to be blocked.
 -- @severity  note
 -- @confidence measured
--- @sentence  The flusher starts at {bg_thresh_bytes} and writers are stopped at
---   {thresh_bytes}: {bdi} writes what lies between in {gap_ns}.
+-- @sentence  Background writeback starts at {bg_thresh_bytes} and writers are
+--   blocked at {thresh_bytes}: {bdi} writes the difference in {gap_ns}.
 -- @evidence  dirty_limits: bg_thresh_bytes = max(bg_thresh_bytes); thresh_bytes
 --   = max(thresh_bytes)
 -- @evidence  disk_rates: gap_ns = max(gap_ns, bdi={bdi})

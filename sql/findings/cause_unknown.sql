@@ -2,19 +2,19 @@
 -- @finding   cause_unknown
 -- @title     Why writers wait is not known
 -- @summary   Tasks were throttled, and the trace does not show which limit
---   stopped them or whether their device was busy: its requests, the samples of
---   its counters and the kernel's estimate of its bandwidth are missing, or say
---   that it was not. A warning where a task was asleep for more than a fifth of
---   its life, or one write was held for half a second or more; else a note.
+--   throttled them or whether their device was busy: its requests, the samples
+--   of its counters and the kernel's estimate of its bandwidth are missing, or
+--   say that it was not. A warning where a task was asleep for more than a
+--   fifth of its life, or one write was blocked for half a second or more; else
+--   a note.
 -- @when      cause_unknown
 -- @severity  warning
 -- @confidence cannot tell
 -- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}[, asleep for
 --   {asleep_ratio} of the {life_ns} that {longest:raw} was seen][, and dirtied
---   {dirtied_bytes_per_s}][; one write was held for
---   {call_part_ns} of that]; {why:raw}[ {idle_ratio} of that time, and
---   what stopped them then is not known][; the kernel takes the device for one
---   of {estimate_bytes_per_s}].
+--   {dirtied_bytes_per_s}][; one write was blocked for {call_part_ns} of that];
+--   {why:raw}[ {idle_ratio} of that time, and what blocked them then is not
+--   known][; the kernel estimates {estimate_bytes_per_s} for the device].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cause_unknown,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=cause_unknown,
 --   bdi={bdi}); life_ns = max(life_ns, tid={tid}); asleep_ratio =
@@ -75,7 +75,7 @@ SELECT
     AS call_part_ns,
   CASE WHEN t.device_ratio IS NULL
     THEN 'whether the device is that slow was not recorded'
-    ELSE 'the device had nothing to do for'
+    ELSE 'the device was idle for'
   END AS why,
   1 - t.device_ratio AS idle_ratio,
   e.bytes_per_s AS estimate_bytes_per_s,

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   cgroup_starves
--- @title     A cgroup's pages hold up another cgroup
+-- @title     A cgroup's dirty pages throttle another cgroup
 -- @summary   Tasks were throttled while their own wb held less than its share
---   of free run, or while their disk had nothing to do: pages of another
---   cgroup, on the same device, filled the machine's pool. severe where that
---   was most of the time that they were throttled.
+--   of free run, or while their disk was idle: pages of another cgroup, on the
+--   same device, filled the machine's pool. severe where that was most of the
+--   time that they were throttled.
 -- @when      cgroup_starves
 -- @severity  severe
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of another
---   cgroup: {own_share_ratio} of the dirty pages were their own[ and
---   {holder_share_ratio} those of {holder_cgroup_ino}][, and besides these only
---   those of {likely_cgroup_ino} were written][; {bdi} had nothing to do for
---   {idle_ratio} of that time].
+-- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}, throttled by
+--   another cgroup's dirty pages: {own_share_ratio} of the dirty pages were
+--   their own[ and {holder_share_ratio} belonged to {holder_cgroup_ino}][, and
+--   besides these only pages of {likely_cgroup_ino} were written][; {bdi} was
+--   idle for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cgroup_starves,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); own_share_ratio =
 --   mean(own_share_ratio, total_ns, finding=cgroup_starves, bdi={bdi},
@@ -22,21 +22,20 @@
 --   bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @evidence  blame --cgroup {cgroup_ino}
 -- @advice    [Raise or lift the io.max of {limited_cgroup_ino}, if it has one:
---   its pages waited while the disk had nothing to do. Else: ][Give
---   {high_cgroup_ino} a memory.high that leaves {files_bytes} to its files,
---   beside its other memory: it then has dirty limits of its own, a share of
---   that, and cannot fill the machine's pool.][The root cgroup has no
---   memory.high: move its writers into a cgroup with one that leaves
---   {moved_bytes} to its files, beside its other memory: its dirty limits are a
---   share of that.][{unsized:raw} a limit of its memory (memory.high): its
---   dirty limits are then a share of that, which nothing tells while
---   vm.dirty_bytes is set.]
+--   its pages waited while the disk was idle. Else: ][Give {high_cgroup_ino} a
+--   memory.high that leaves {files_bytes} to its files, beside its other
+--   memory: it then has dirty limits of its own, a share of that, and cannot
+--   fill the machine's pool.][The root cgroup has no memory.high: move its
+--   writers into a cgroup with one that leaves {moved_bytes} to its files,
+--   beside its other memory: its dirty limits are a share of
+--   that.][{unsized:raw} a limit of its memory (memory.high): its dirty limits
+--   are then a share of that, which nothing tells while vm.dirty_bytes is set.]
 -- @set       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
 --   {proposed_bytes:raw}
 -- @now       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
 --   {now_high:raw}
 -- @costs     The cgroup keeps less of its files in memory, and its writers are
---   held up earlier. Below what else it has in memory, memory.high makes its
+--   throttled earlier. Below what else it has in memory, memory.high makes its
 --   tasks reclaim and sleep.
 -- @expect    throttled_ratio of {tasks} lower
 -- @events    writeback:balance_dirty_pages

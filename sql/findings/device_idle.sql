@@ -7,21 +7,21 @@
 -- @when      device_idle
 -- @severity  warning
 -- @confidence inferred
--- @sentence  {tasks} waited {cost_task_ns} although {bdi} had nothing to do for
---   {idle_ratio} of that time: their pages were under writeback and held back
---   above the disk, as[ {stacked_bdi} itself may do, or][ {mapped_bdi} does
---   while it is suspended, or] io.max does[ (cgroup {limited_cgroup_ino})].
+-- @sentence  {tasks} waited {cost_task_ns} although {bdi} was idle for
+--   {idle_ratio} of that time: their pages were under writeback, but requests
+--   were held back above the disk, as by[ {stacked_bdi} itself, or][
+--   {mapped_bdi} while suspended, or] io.max[ (cgroup {limited_cgroup_ino})].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}, or of
---   one above it][, if there is one: nothing tells whether {stacked_bdi} had
---   bios][, if there is one: {mapped_bdi} may have been suspended, as for a
---   snapshot][; while {bdi} was busy it wrote {disk_bytes_per_s}]. If it
---   has to stay, let the program write no faster.
+--   one above it][, if there is one: the trace does not show whether
+--   {stacked_bdi} had bios][, if there is one: {mapped_bdi} may have been
+--   suspended, as for a snapshot][; while {bdi} was busy it wrote
+--   {disk_bytes_per_s}]. If it has to stay, let the program write no faster.
 -- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max =
 --   {limited_bdi:raw} wbps=max wiops=max
--- @costs     Others on that disk get less of it.
+-- @costs     Other users of that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @events    writeback:balance_dirty_pages, block:block_rq_issue
 -- @column   cgroup_ino INTEGER cgroup that owns the wb

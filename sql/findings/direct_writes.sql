@@ -7,9 +7,9 @@
 -- @when      direct_writes
 -- @severity  note
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for writes that they gave to {bdi}
---   themselves, as direct I/O does, the longest {longest_ns}[; {written_bytes}
---   were written to it in all].
+-- @sentence  {tasks} waited {cost_task_ns} for their own writes to {bdi}, such
+--   as direct I/O, the longest {longest_ns}[; {written_bytes} were written to
+--   it in all].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_writes,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=direct_writes, bdi={bdi})
 -- @evidence  disk_rates: written_bytes = max(written_bytes, bdi={bdi})

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   disk_unknown
--- @title     Nothing tells which disk a device lies on
+-- @title     The disk below a device is unknown
 -- @summary   Tasks were throttled at the machine's limits, and their device has
 --   no block request, while other devices wrote: it lies on some of these (LVM,
 --   dm-crypt, md, btrfs). Whether its disk was too slow, idle or held back is
@@ -8,9 +8,9 @@
 -- @when      disk_unknown
 -- @severity  warning
 -- @confidence inferred
--- @sentence  Why {tasks} waited {cost_task_ns} for {bdi} cannot be said: it has
---   no block request, as LVM, dm-crypt, md and btrfs have none, and nothing
---   tells which disks it lies on ({disks:raw} wrote).
+-- @sentence  The trace does not show why {tasks} waited {cost_task_ns} for
+--   {bdi}: it has no block requests (LVM, dm-crypt, md, btrfs), and the disks
+--   below it are unknown ({disks:raw} wrote).
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=disk_unknown,
 --   bdi={bdi})
 -- @advice    Record with wbscope record, which notes it, or write the file

@@ -19,9 +19,9 @@
 --   = count(what, kind=file, bdi={bdi}); calls_count = sum(count, kind=call,
 --   bdi={bdi}); after_ns = min(after_ns, bdi={bdi})
 -- @advice    No setting of writeback helps: look at the device and at the log
---   of the kernel (dmesg)[; {full_error:raw} says that there is no room left].
---   What could not be written is not written again: the programs have to write
---   it anew.
+--   of the kernel (dmesg)[; {full_error:raw} means that there is no room left].
+--   The kernel does not retry failed writeback: the programs have to write the
+--   data again.
 -- @column    cost_task_ns INTEGER time that tasks waited in calls that failed
 -- @column    severity TEXT severe; warning = only requests failed, of a disk
 --   that another device lies on

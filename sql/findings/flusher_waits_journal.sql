@@ -7,9 +7,9 @@
 -- @when      flusher_waits_journal
 -- @severity  note
 -- @confidence measured
--- @sentence  {who:raw} stood still for {cost_task_ns}{in_all:raw} while the
---   journal[ of {bdi}] committed, the longest time for {longest_ns}, and gave
---   the disk no more dirty pages meanwhile.
+-- @sentence  {who:raw} waited {cost_task_ns}{in_all:raw} while the journal[ of
+--   {bdi}] committed (longest {longest_ns}), and submitted no dirty pages
+--   meanwhile.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
@@ -18,7 +18,7 @@
 -- @column    confidence TEXT inferred where no event of a journal was recorded
 -- @column   tasks TEXT flusher threads
 -- @column    who TEXT the flusher, or which flushers: their times add up, also
---   where they stood still together
+--   where they waited together
 -- @column    in_all TEXT that this is their sum; empty for one
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT

@@ -4,12 +4,12 @@
 -- @title     Tasks wait for the journal to commit
 -- @summary   Tasks waited in fsync, in write or in a system call that was not
 --   recorded, while the journal of their file system committed: the few blocks
---   of a commit stand in the queue of the disk behind all that the flusher gave
---   it before. Data of files a commit of ext4 writes itself, by data=ordered,
---   only where new blocks are not unwritten extents first: up to Linux 5.5,
---   with blocks smaller than a page, or without delayed allocation (then
---   "flushing" of jbd2_run_stats is not 0). With data=journal a commit has all
---   data of files in it.
+--   of a commit queue behind all that the flusher submitted before. Data of
+--   files a commit of ext4 writes itself, by data=ordered, only where new
+--   blocks are not unwritten extents first: up to Linux 5.5, with blocks
+--   smaller than a page, or without delayed allocation (then "flushing" of
+--   jbd2_run_stats is not 0). With data=journal a commit has all data of files
+--   in it.
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
@@ -22,22 +22,23 @@
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
 --   all data of files, which is written once more afterwards. Unmount it and
---   mount it with data=ordered, unless something needs that.][Nobody called
+--   mount it with data=ordered, unless something needs that.][No task called
 --   fsync or the like: the journal of {timed_bdi} commits by itself, every 5 s
---   or as its mount option commit= says, and when it is full. What cannot wait
---   for that needs a file system of its own.][Lower the limit to
+--   or as its mount option commit= says, and when it is full. Put data that
+--   cannot wait on a file system of its own.][Lower the limit to
 --   {proposed_bytes}, so that less can be queued before a commit.][The limit of
---   {limit_bytes} is low already: let what calls fsync() call it less often, or
---   give it a file system of its own.][No limit helps where no more than
---   {little_bytes} are dirty: let what calls fsync() call it less often, or
---   give it a file system of its own.][No limit helps, and who made the journal
---   of {unasked_bdi} commit was not recorded: wbscope record --profile deep
---   tells whether somebody calls fsync, or it is the timer.][Lower the limit to
---   {untold_bytes} if it is higher, which is not known here: less can then be
---   queued before a commit.][No lower limit: {iops_bdi} writes requests of
---   {request_bytes}, and the less is dirty the fewer of them merge.][Let less
---   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
---   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
+--   {limit_bytes} is low already: let programs call fsync() less often, or give
+--   them a file system of their own.][No limit helps where no more than
+--   {little_bytes} are dirty: let programs call fsync() less often, or give
+--   them a file system of their own.][No limit helps, and the trace does not
+--   show what made the journal of {unasked_bdi} commit: wbscope record
+--   --profile deep shows whether a task calls fsync, or it is the timer.][Lower
+--   the limit to {untold_bytes} if it is higher, which is not known here: less
+--   can then be queued before a commit.][No lower limit: {iops_bdi} writes
+--   requests of {request_bytes}, and the less is dirty the fewer of them
+--   merge.][Let less gather for {other_bdi} alone, by a lower max_ratio (from
+--   6.2 on also strict_limit): vm.dirty_bytes would throttle the writers of
+--   other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -45,7 +46,7 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
+-- @costs     [With {proposed_bytes} writers are throttled to the disk's speed
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit, sched:sched_switch

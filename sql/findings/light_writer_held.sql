@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   light_writer_held
--- @title     A light writer is held up beside a greedy one
+-- @title     A light writer is throttled beside a greedy one
 -- @summary   A task that asked for less than its fair share was throttled for a
---   fifth of its time or more: at the limit the kernel stops everybody.
+--   fifth of its time or more: at the limit the kernel throttles all writers.
 -- @severity  note
 -- @confidence measured
 -- @sentence  {light_task} dirtied only {light_bytes_per_s} of {bdi} and was
---   held up for {slept_ratio} of its time, beside {greedy_task} with
+--   throttled for {slept_ratio} of its time, beside {greedy_task} with
 --   {greedy_bytes_per_s}.
 -- @evidence  fairness_tasks --bdi {bdi}: light_bytes_per_s =
 --   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); slept_ratio =
 --   max(slept_ratio, tid={light_tid}, bdi={bdi}); greedy_bytes_per_s =
 --   max(rate_bytes_per_s, tid={greedy_tid}, bdi={bdi})
--- @advice    Slow the greedy writer down before the kernel stops everybody:
---   give it a cgroup with memory.high, or a rate limit of its own.
+-- @advice    Slow the greedy writer down before the kernel throttles all
+--   writers: give it a cgroup with memory.high, or a rate limit of its own.
 -- @events    writeback:balance_dirty_pages
 -- @optional  sched:sched_switch
 -- @column    cost_task_ns INTEGER 0: its waits are told of by the finding that

@@ -3,17 +3,16 @@
 -- @title     The dirty limit was changed
 -- @summary   The dirty limit changed at one moment of the run. Where it fell
 --   below what was dirty, tasks were throttled until the disks had written the
---   difference, which says nothing about the disks. A warning where a write was
---   held for half a second or more, else a note.
+--   difference, which says nothing about the disks. A warning if a write was
+--   blocked for half a second or more, else a note.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  [The dirty limit changed from {from_bytes} to {to_bytes} after
 --   {after_ns}, when {dirty_bytes} were dirty][The dirty limit changed
 --   {changes_count:time}, between {low_bytes} and {high_bytes}][: {tasks}
---   waited {held_ns} until no more was dirty than it lets][{tasks} waited
---   {before_ns} until no more was dirty than the limit lets, which was lowered
---   before this part][, and one write was held for
---   {call_part_ns} of that].
+--   waited {held_ns} until less was dirty][{tasks} waited {before_ns} until
+--   less was dirty than the limit, which was lowered before this part][, and
+--   one write was blocked for {call_part_ns} of that].
 -- @evidence  limit_changes: from_bytes = max(from_bytes); to_bytes =
 --   max(to_bytes); after_ns = max(after_ns); dirty_bytes = max(dirty_bytes);
 --   low_bytes = min(low_bytes); high_bytes = max(high_bytes); changes_count =
@@ -21,9 +20,9 @@
 -- @evidence  lost_time: held_ns = sum(total_ns, finding=limit_changed);
 --   before_ns = sum(total_ns, finding=limit_changed); call_part_ns =
 --   max(call_part_max_ns, finding=limit_changed)
--- @advice    [Change limits while little is dirty, such as behind a sync: with
---   {to_bytes} from the start nobody had waited for what the old limit let
---   gather.]
+-- @advice    [Change limits while little is dirty, such as after a sync: with
+--   {to_bytes} from the start no task had waited for the pages that the old
+--   limit allowed.]
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note

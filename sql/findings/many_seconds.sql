@@ -2,9 +2,9 @@
 -- @finding   many_seconds
 -- @title     More dirty pages than the disk writes in seconds
 -- @summary   What was dirty takes the disk 5 s or more to write (big memory,
---   USB sticks): whoever calls sync or fsync, or needs such a page (truncate),
---   waits for it, and a crash loses it. A warning where somebody waited, else a
---   note.
+--   USB sticks): a task that calls sync or fsync, or needs such a page
+--   (truncate), waits for it, and a crash loses it. A warning if a task waited,
+--   else a note.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  [{dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
@@ -29,8 +29,8 @@
 --   counts some pages by itself, the kernel keeps no lower one.][No lower
 --   limit: {iops_bdi} writes requests of {request_bytes}, and the less is dirty
 --   the fewer of them merge.][Let less gather for {other_bdi} alone, by a lower
---   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold up the
---   writers of other disks.]
+--   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would throttle
+--   the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -38,7 +38,7 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     A copy is slowed down to the disk's speed earlier[; the limit of
+-- @costs     A copy is throttled to the disk's speed earlier[; the limit of
 --   {proposed_bytes} holds for all disks].
 -- @expect    {expected:raw}
 -- @events    writeback:global_dirty_state
@@ -85,8 +85,8 @@ WITH
         WHEN min(l.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
         WHEN max(l.sync_call IS NOT NULL) = 1
           THEN 'in sync, in fsync or for pages under writeback'
-        ELSE 'for pages under writeback (truncate, a rewrite, or a sync that no'
-          || ' event tells)'
+        ELSE 'for pages under writeback (truncate, a rewrite, or a sync without'
+          || ' an event)'
       END AS place
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b

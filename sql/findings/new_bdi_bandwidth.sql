@@ -1,16 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   new_bdi_bandwidth
--- @title     The kernel takes a new device for a fast one
+-- @title     The kernel overestimates a new device
 -- @summary   Tasks were throttled within 3 s of the first throttling for their
---   wb, while the kernel believed it to write at least four times what it does:
---   a new wb starts at 100 MiB/s, so writers run into the limit.
+--   wb, while the kernel estimated its bandwidth at four times the real one or
+--   more: a new wb starts at 100 MiB/s, so writers run into the limit.
 -- @when      new_bdi_bandwidth
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} in the first seconds of writing to
---   {bdi}, when the kernel took it for a disk of {believed_bytes_per_s}; it
---   writes {disk_bytes_per_s}[, and one write was held for
---   {call_part_ns} of that].
+-- @sentence  {tasks} waited {cost_task_ns} at the start of writing to {bdi}:
+--   the kernel assumed {believed_bytes_per_s} until it had measured the disk
+--   ({disk_bytes_per_s})[; one write was blocked for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi}); call_part_ns = max(call_part_max_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi})
@@ -18,16 +17,16 @@
 --   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @advice    Set max_ratio of {bdi} to {max_percent} from the start, by a udev
---   rule for such disks: {max_percent} % of the limit is what it writes in a
---   second.[ Linux {old_release} enforces this only near the limit; from 6.2
---   on, strict_limit makes it hold always.]
+--   rule for such disks: it writes {max_percent} % of the limit per second.[
+--   Linux {old_release} applies max_ratio only near the limit; since 6.2,
+--   strict_limit=1 applies it always.]
 -- @set       /sys/class/bdi/{bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       [/sys/class/bdi/{bdi:raw}/strict_limit = {lax:raw} (the default;
 --   not recorded)]
 -- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
--- @costs     Copies to {bdi} are slowed down earlier.
+-- @costs     Copies to {bdi} are throttled earlier.
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where the disk got much less than the

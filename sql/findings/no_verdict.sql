@@ -40,9 +40,9 @@ SELECT
     ELSE 'the trace is not whole'
   END AS why,
   CASE
-    WHEN e.is_empty THEN 'nothing can be said'
-    WHEN s.ticks_clock IS NULL THEN 'what follows are lower bounds'
-    ELSE 'nobody knows how long anything took'
+    WHEN e.is_empty THEN 'there is nothing to judge'
+    WHEN s.ticks_clock IS NULL THEN 'the numbers are lower bounds'
+    ELSE 'no duration is known'
   END AS so,
   s.gaps_count, s.lost_count, s.unknown_gaps_count, s.unread_count, s.lacking,
   s.state, s.ticks_clock, e.is_empty,

@@ -11,16 +11,16 @@
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} while nothing was written to {bdi}:
---   {proof:raw}, for {share_ratio} of the time that its writers were held up.
+--   {proof:raw}, for {share_ratio} of the time that its writers were throttled.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=no_writeback,
 --   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
 --   sum(total_ns, kind=throttle, bdi={bdi})
 -- @advice    [{away_bdi} got pages and completed none: look at it, at its
---   server, if it has one, and at the log of the kernel.][Nothing tells why
---   {flusher:raw} did not write: look at what it waited for (its stack, the log
---   of the kernel). Kernels with commit 64dd89ae01f2 and without cece9dc61daa
---   (release candidates of 7.0) do not start it for writers over a strict limit
---   or the limits of their memory cgroup: do not use these.]
+--   server, if it has one, and at the log of the kernel.][The trace does not
+--   show why {flusher:raw} did not write: look at what it waited for (its
+--   stack, the log of the kernel). Kernels with commit 64dd89ae01f2 and without
+--   cece9dc61daa (release candidates of 7.0) do not start it for writers over a
+--   strict limit or the limits of their memory cgroup: do not use these.]
 -- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = {lax:raw}
 -- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
@@ -33,7 +33,7 @@
 -- @column    proof TEXT what shows it
 -- @column    away_bdi TEXT the same where pages were under writeback; else NULL
 -- @column    flusher TEXT the flusher, where none was; else NULL
--- @column    share_ratio REAL share of the time that its writers were held up
+-- @column    share_ratio REAL share of the time that its writers were throttled
 -- @source    mm/page-writeback.c balance_dirty_pages():
 --   wb_start_background_writeback()
 WITH
@@ -59,9 +59,9 @@ SELECT
     WHEN t.device_ratio IS NOT NULL
       THEN 'no page was under writeback and the disk had no request'
     WHEN h.nr_writeback > 0
-      THEN 'pages were under writeback, and nr_written stood still'
+      THEN 'pages were under writeback, but nr_written did not rise'
     WHEN h.runs_count IS NULL
-      THEN 'no page was under writeback, and nr_written stood still'
+      THEN 'no page was under writeback, and nr_written did not rise'
     ELSE 'its flushers began and ended ' || h.runs_count
       || ' times without a page'
   END AS proof,

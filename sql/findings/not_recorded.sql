@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   not_recorded
 -- @title     Throttling was not recorded
--- @summary   The trace was made without balance_dirty_pages, so it cannot say
---   whether anybody was throttled. A text does not say which events were on:
---   where it has no line of this one, it was off, or nobody was throttled.
+-- @summary   The trace was made without balance_dirty_pages, so it cannot show
+--   throttling. A text does not say which events were on: where it has no line
+--   of this one, it was off, or no task was throttled.
 -- @severity  warning
 -- @confidence measured
--- @sentence  Whether anybody was throttled cannot be said: {why}.
+-- @sentence  The trace cannot show throttling: {why}.
 -- @evidence  event_counts
 -- @advice    Record with a profile: record --profile writeback.
 -- @column    cost_task_ns INTEGER 0
@@ -25,8 +25,8 @@ SELECT
   0 AS cost_task_ns,
   CASE s.is_text WHEN 1 THEN 'inferred' ELSE 'measured' END AS confidence,
   CASE s.is_text
-    WHEN 1 THEN 'the text has no balance_dirty_pages, so that was not recorded,'
-      || ' or nobody was'
+    WHEN 1 THEN 'the text has no balance_dirty_pages: it was not recorded, or'
+      || ' no task was throttled'
     ELSE 'the trace was recorded without balance_dirty_pages'
   END AS why
 FROM source AS s

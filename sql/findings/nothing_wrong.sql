@@ -6,24 +6,24 @@
 --   which is shown only then. It is an all-clear only where the run shows it:
 --   no task was asleep for more than a fifth of its life in known waits, or its
 --   device had requests for all but 100 ms or a tenth of that time; sleeps were
---   recorded, or PSI tells that tasks hardly waited; and the run is whole: no
---   lost events, no marks of lines left out, and, where no recorder tells when
---   it began and ended, 2 s and, of a text, 100 records. Else it is a note that
---   says what is known and what is missing. It is about dirty throttling alone
---   where other waits took half a second or more, or only PSI tells of them. A
---   part of the time with a piece of a write that was held for half a second or
---   more in all is never called healthy.
+--   recorded, or PSI shows that tasks hardly waited; and the run is whole: no
+--   lost events, no marks of lines left out, and, without a recorder's start
+--   and end, 2 s and, of a text, 100 records. Else it is a note that says what
+--   is known and what is missing. It is about dirty throttling alone where
+--   other waits took half a second or more, or only PSI tells of them. A part
+--   of the time with a piece of a write that was blocked for half a second or
+--   more in all never gets an all-clear.
 -- @severity  ok
 -- @confidence measured
 -- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty, of a
---   limit of {limit_max_bytes}, and] {calm}[tasks were held up by dirty
---   throttling for {held_ns}, no write for longer than {longest_ns}][; other
---   waits took {other_ns}][; {task} was asleep for {asleep_ratio} of the
---   {life_ns} that it was seen][, and nothing shows that {asleep_bdi} was busy
---   all that time][; {stuck:raw}][; by PSI, tasks waited for {resource:raw}
---   for a fifth of the time or more][; {disk} was busy nearly all the time][;
---   by PSI, a task was ready and had no {cpu:raw} for half of the time or
---   more][; {excerpt:raw}]{unseen:raw}.
+--   limit of {limit_max_bytes}, and] {calm}[tasks were throttled for {held_ns},
+--   no write for longer than {longest_ns}][; other waits took {other_ns}][;
+--   {task} was asleep for {asleep_ratio} of the {life_ns} that it was seen][,
+--   and the trace does not show that {asleep_bdi} was busy all that time][;
+--   {stuck:raw}][; by PSI, tasks waited for {resource:raw} for a fifth of the
+--   time or more][; {disk} was busy nearly all the time][; by PSI, a task was
+--   ready and had no {cpu:raw} for half of the time or more][;
+--   {excerpt:raw}]{unseen:raw}.
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
@@ -162,9 +162,9 @@ SELECT
   CASE
     WHEN j.doubt = 'piece' THEN 'A part with a piece of a long write'
     WHEN j.doubt = 'excerpt' THEN 'Too little to tell whether anything is wrong'
-    WHEN j.doubt = 'asleep' THEN 'Whether anything is wrong cannot be told'
+    WHEN j.doubt = 'asleep' THEN 'Whether anything is wrong is unknown'
     WHEN j.doubt = 'other'
-      THEN 'Tasks waited, and what for was not recorded'
+      THEN 'Tasks waited for unrecorded reasons'
     WHEN j.doubt = 'unseen'
       THEN 'No fault in dirty throttling; other waits were not recorded'
     WHEN j.other_ns > 0 OR NOT j.is_watched
@@ -185,14 +185,14 @@ SELECT
   CASE
     WHEN s.held_ns > 0 THEN ''
     WHEN j.is_cut OR j.is_held_before
-      THEN 'no write was held up by dirty throttling that was not before'
-    ELSE 'no write was held up by dirty throttling'
+      THEN 'no write was throttled that was not throttled before'
+    ELSE 'no write was throttled'
   END AS calm,
   s.held_ns, s.longest_ns, j.other_ns, j.task, j.tid,
   CASE WHEN j.task IS NOT NULL THEN j.bdi END AS asleep_bdi,
   j.asleep_ratio, j.life_ns, j.stuck, j.resource, j.disk, j.cpu, j.excerpt,
   CASE WHEN j.is_unseen AND coalesce(j.doubt, '') <> 'piece'
-    THEN '; whether anything else held a task up was not recorded'
+    THEN '; other waits were not recorded'
     ELSE ''
   END AS unseen,
   CASE WHEN j.doubt <> 'piece'
@@ -213,9 +213,10 @@ CROSS JOIN wb_params AS p
 ORDER BY cost_task_ns;
 
 -- @view     _standstill
--- @summary  What stood still for two seconds or more, though it may be of no
---   consequence: requests of a device, kernel threads that were blocked, and,
---   for a second or more, all writing of pages though there was much to write.
+-- @summary  What made no progress for two seconds or more, though it may be of
+--   no consequence: requests of a device, kernel threads that were blocked,
+--   and, for a second or more, all writing of pages though there was much to
+--   write.
 -- @grain    kind; order kind
 -- @key      kind
 -- @column   kind TEXT device, pages or thread
@@ -225,7 +226,7 @@ ORDER BY cost_task_ns;
 CREATE VIEW _standstill AS
 SELECT
   'device' AS kind,
-  s.device || ' had a request for seconds and completed nothing meanwhile'
+  s.device || ' completed nothing for seconds while it had a request'
     AS what,
   max(s.silent_ns) AS dur
 FROM wb_busy AS s
@@ -249,7 +250,7 @@ GROUP BY b.start_ts
 UNION ALL
 SELECT
   'pages',
-  'nothing was written for a second or more though there was much to write',
+  'nothing was written for a second or more despite many dirty pages',
   max(d.dur)
 FROM (
   -- While more than the background threshold was dirty, or many pages were

@@ -6,8 +6,8 @@
 --   about to be killed.
 -- @severity  severe
 -- @confidence measured
--- @sentence  The kernel killed {killed_count:task} for want of memory while
---   this was recorded.
+-- @sentence  The kernel killed {killed_count:task} for lack of memory during
+--   the recording.
 -- @evidence  run_summary: killed_count = max(value, key=oom_kills_count)
 -- @advice    Look for "Killed process" in the kernel log, and at memory.events
 --   (oom_kill) of the cgroups: it names the task and whose limit it was.

@@ -1,13 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   overview
 -- @title     What the run was
--- @summary   What the machine dirtied and wrote, and how long tasks stood
---   still.
+-- @summary   What the machine dirtied and wrote, and how long tasks waited.
 -- @severity  fact
 -- @confidence measured
 -- @sentence  In [{seen_ns} of ]{duration_ns} the machine dirtied
 --   {dirtied_bytes} and wrote {written_bytes}{failed:raw}[; {tasks_count:task}
---   stood still for {lost_ns} in all].
+--   waited {lost_ns} in all].
 -- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
 --   sum(written_bytes); seen_ns = sum(window_ns)
 -- @evidence  lost_time: lost_ns = sum(total_ns) - sum(total_ns,

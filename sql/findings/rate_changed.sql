@@ -3,7 +3,7 @@
 -- @title     A device became slow or fast
 -- @summary   The rate at which a device writes while it is busy changed for
 --   good, at one moment of the run and at least threefold: its cache was full,
---   it grew hot, a slow part of a volume began, or somebody else began to use
+--   it grew hot, a slow part of a volume began, or another user began to use
 --   it. Where it fell, other findings use the slow rate. Not judged where
 --   requests became smaller, or fewer at a time, nor from samples.
 -- @severity  note

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   reclaim_meets_dirty
 -- @title     Reclaim meets dirty pages
--- @summary   Tasks waited in reclaim, which found dirty pages of files where it
---   looked for clean ones (nr_vmscan_immediate_reclaim, nr_dirty of
---   mm_vmscan_lru_shrink_inactive). Without these the wait for writeback alone
---   (VMSCAN_THROTTLE_WRITEBACK) tells, which is inferred: no advice is given.
+-- @summary   Tasks waited in reclaim, which found dirty file pages
+--   (nr_vmscan_immediate_reclaim, nr_dirty of mm_vmscan_lru_shrink_inactive).
+--   Without these the wait for writeback alone (VMSCAN_THROTTLE_WRITEBACK)
+--   tells, which is inferred: no advice is given.
 -- @when      reclaim_meets_dirty
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} in reclaim, which {met:raw}[:
---   {immediate_count} were put off until they are written].
+--   {immediate_count} were deferred until writeback completes].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=reclaim_meets_dirty)
 -- @evidence  mmtests_vmstat: immediate_count = max(value,
@@ -23,7 +23,7 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     Writers are slowed down to the disk's speed earlier.
+-- @costs     Writers are throttled to the disk's speed earlier.
 -- @expect    [{expected:raw}]
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled,
 --   writeback:global_dirty_state

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   recorder_writes
--- @title     The recorder itself was held up
+-- @title     The recorder itself was throttled
 -- @summary   trace-cmd or wbscope wrote the trace through the page cache and
 --   was throttled: it is one of the writers of the run.
 -- @severity  note
 -- @confidence measured
--- @sentence  The recorder ({tasks}) wrote its trace among the others and was
---   held up for {cost_task_ns}.
+-- @sentence  The recorder ({tasks}) wrote its trace through the page cache and
+--   was throttled for {cost_task_ns}.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, kind=throttle,
 --   comm=trace-cmd) + sum(total_ns, kind=throttle, comm=wbscope)
 -- @advice    Record past the page cache (wbscope record does), or to another

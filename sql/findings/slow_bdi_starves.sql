@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   slow_bdi_starves
--- @title     Pages of one device hold up writers of another
+-- @title     Dirty pages of one device throttle writers of another
 -- @summary   Tasks were throttled while their own wb held less than its share
---   of free run, or while their own disk had nothing to do: pages of another
---   device filled the machine's pool. severe where that was most of the time
---   that they were throttled; a warning where nothing shows whose pages they
---   were.
+--   of free run, or while their own disk was idle: pages of another device
+--   filled the machine's pool. severe where that was most of the time that they
+--   were throttled; a warning if the trace does not show which device they
+--   belong to.
 -- @when      slow_bdi_starves
 -- @severity  severe
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of others:
---   {own_share_ratio} of the dirty pages were those of {bdi}[ and
---   {holder_share_ratio} those of {holder_bdi}][, which writes only
---   {holder_bytes_per_s}][; {unknown:raw} whose the others were][, and {bdi}
---   had nothing to do for {idle_ratio} of that time].
+-- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}, throttled by other
+--   dirty pages: {own_share_ratio} of the dirty pages belonged to {bdi}[ and
+--   {holder_share_ratio} to {holder_bdi}][, which can only write
+--   {holder_bytes_per_s}][; {unknown:raw}][; {bdi} was idle for {idle_ratio} of
+--   that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=slow_bdi_starves, bdi={bdi}); own_share_ratio =
 --   mean(own_share_ratio, total_ns, finding=slow_bdi_starves, bdi={bdi});
@@ -23,21 +23,20 @@
 -- @evidence  blame --bdi {bdi}
 -- @evidence  disk_rates: holder_bytes_per_s = max(disk_bytes_per_s,
 --   bdi={holder_bdi})
--- @advice    [Set max_ratio of {holder_bdi} to {max_percent}: {max_percent} %
---   of the limit is what it writes in a second.][ Linux {old_release} enforces
---   this only near the limit; from 6.2 on, strict_limit makes it hold
+-- @advice    [Set max_ratio of {holder_bdi} to {max_percent}: it writes
+--   {max_percent} % of the limit per second.][ Linux {old_release} applies
+--   max_ratio only near the limit; since 6.2, strict_limit=1 applies it
 --   always.][Lower max_ratio of {unmeasured_bdi} (100 by default) to what it
---   writes in a second, in per cent of the limit: how much that is was not
---   recorded, record --profile deep does; from 6.2 on with strict_limit =
---   1.][Look for what can hold back requests above {idle_bdi}, such as an
---   io.max.]
+--   writes in a second, in per cent of the limit: record --profile deep
+--   measures how much that is; since 6.2 also set strict_limit = 1.][Look for
+--   what can hold back requests above {idle_bdi}, such as an io.max.]
 -- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       [/sys/class/bdi/{holder_bdi:raw}/strict_limit = {lax:raw} (the
 --   default; not recorded)]
 -- @now       /sys/class/bdi/{holder_bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
--- @costs     Writers to {holder_bdi} are held up earlier.
+-- @costs     Writers to {holder_bdi} are throttled earlier.
 -- @expect    throttled_ratio of {tasks} lower
 -- @events    writeback:balance_dirty_pages
 -- @column    title TEXT where nothing tells whose pages they were; NULL = as
@@ -106,14 +105,14 @@ WITH
   )
 SELECT
   t.cost_task_ns,
-  CASE s.is_known WHEN 0 THEN 'Pages of others hold up writers' END AS title,
+  CASE s.is_known WHEN 0 THEN 'Other dirty pages throttle writers' END AS title,
   CASE
     WHEN s.is_known AND t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
     ELSE 'warning'
   END AS severity,
   t.tasks, t.bdi, s.own_share_ratio, h.holder_bdi, h.holder_cgroup_ino,
   s.holder_share_ratio,
-  CASE s.is_known WHEN 0 THEN 'nothing tells' END AS unknown,
+  CASE s.is_known WHEN 0 THEN 'the others are unknown' END AS unknown,
   CASE WHEN s.is_known = 0 AND t.device_ratio < v.most_ratio
     THEN 1 - t.device_ratio
   END AS idle_ratio,

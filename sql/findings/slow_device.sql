@@ -2,29 +2,29 @@
 -- @finding   slow_device
 -- @title     A device is slower than its writers
 -- @summary   Tasks were throttled at the machine's limits while their own
---   device had requests all the time and its own wb held its share: they want
---   more than the device can write. A warning where one write was held for half
+--   device had requests all the time and its own wb held its share: they dirty
+--   more than the device can write. A warning if one write was blocked for half
 --   a second or more, as happens when writers run into the limit; else
 --   throttling did its work.
 -- @when      slow_device
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for {bdi}, which[ writes
---   {disk_bytes_per_s} and] is slower than its writers[; it is slow itself, for
---   what lies below it was busy for {below_ratio} of its time][; its pages are
+-- @sentence  {tasks} waited {cost_task_ns} for {bdi}[, which can only write
+--   {disk_bytes_per_s}]; its writers produce more[; it is slow itself: the
+--   disks below it were busy for {below_ratio} of its time][; its pages are
 --   compressed, or not all are written: {reached_ratio} of their bytes reached
---   the disk][; one write was held for {call_part_ns} of that].
+--   the disk][; one write was blocked for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
 --   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
 --   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
 --   max(reached_ratio, bdi={bdi})
--- @advice    [No setting makes {disk_bdi} faster.][{loop_bdi} is as fast as
---   what its file lies on, or slower (loop_device).][Its writes are of
---   {request_bytes}: with a higher limit more of them merge.][ Let its writers
---   write no more than {wanted_bytes_per_s} in all.][ Let them start writing as
---   they go ({how:raw}), so that no write waits for another's pages.]
+-- @advice    [No setting makes {disk_bdi} faster.][{loop_bdi} is at most as
+--   fast as the disk of its file (loop_device).][Its writes are of
+--   {request_bytes}: with a higher limit more of them merge.][ Limit its
+--   writers to {wanted_bytes_per_s} in all.][ Let them start writeback as they
+--   go ({how:raw}), so that no write waits for other pages.]
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @events    writeback:balance_dirty_pages

@@ -2,14 +2,13 @@
 -- @finding   small_limit
 -- @title     The dirty limit is too small for the disk
 -- @summary   Tasks were throttled at a limit that their device writes in less
---   than the longest pause (200 ms): now the writers stop, and now the disk
---   runs empty.
+--   than the longest pause (200 ms): writers and disk stall in turns.
 -- @when      small_limit
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} at a limit[ of {thresh_bytes}],
---   which {bdi} writes in[ {thresh_ns}][{soon:raw}][: the disk had nothing to
---   do for {idle_ratio} of that time].
+--   which {bdi} writes in[ {thresh_ns}][{soon:raw}][: the disk was idle for
+--   {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=small_limit,
 --   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
 --   finding=small_limit, bdi={bdi})

@@ -8,10 +8,10 @@
 -- @when      small_memcg_limit
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the limits of
---   {which}[ {cgroup_ino}][, of which there was only {likely_cgroup_ino}][: its
---   tasks dirtied{least:raw} {burst_bytes}][; it had {dirty_max_bytes} dirty at
---   most][; one write was held for {call_part_ns} of that].
+-- @sentence  {tasks} waited {cost_task_ns} for the limits of {which}[
+--   {cgroup_ino}][, of which there was only {likely_cgroup_ino}][: its tasks
+--   dirtied{least:raw} {burst_bytes}][; it had {dirty_max_bytes} dirty at
+--   most][; one write was blocked for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_part_ns =
 --   max(call_part_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})

@@ -3,14 +3,14 @@
 -- @title     A device's own limit stops its writers
 -- @summary   Tasks were throttled by the limit of their own bdi (strict_limit
 --   and max_ratio; FUSE always has it), while the machine had room. The disk
---   may be busy, too: below the machine's limits its writers would not wait.
+--   may also be busy: below the machine's limits its writers would not wait.
 -- @when      strict_limit
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for the own limit of {bdi}
---   (strict_limit, max_ratio), though the
---   machine had room[ and the disk nothing to do for {idle_ratio} of that
---   time][; the disk was busy, too, for {busy_ratio} of that time].
+--   (strict_limit, max_ratio), although the machine had room[ and the disk was
+--   idle for {idle_ratio} of that time][; the disk was also busy for
+--   {busy_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=strict_limit,
 --   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
 --   finding=strict_limit, bdi={bdi}); busy_ratio = mean(device_ratio, total_ns,

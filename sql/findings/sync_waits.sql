@@ -12,8 +12,7 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} {place:raw} until what was dirty was
 --   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote
---   faster than the disk][; the disk had nothing to do for {idle_ratio} of that
---   time].
+--   faster than the disk][; the disk was idle for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
@@ -29,7 +28,7 @@
 --   the limit to {untold_bytes} if it is higher, which is not known here:
 --   little is then queued before what has to be on the disk now.][Let less
 --   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
---   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
+--   strict_limit): vm.dirty_bytes would throttle the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -37,7 +36,7 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
+-- @costs     [With {proposed_bytes} writers are throttled to the disk's speed
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @column    severity TEXT warning or note

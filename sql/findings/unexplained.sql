@@ -7,9 +7,9 @@
 --   more at a stretch.
 -- @severity  note
 -- @confidence measured
--- @sentence  No recorded event shows what blocked {tasks_count:task} for
---   {cost_task_ns}, the longest time for {longest_ns}[; a disk was busy in most
---   of {busy_ns} of it].
+-- @sentence  The trace does not show what blocked {tasks_count:task} for
+--   {cost_task_ns} (longest {longest_ns})[; a disk was busy in most of
+--   {busy_ns} of it].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=, kind=blocked
 --   outside throttling); tasks_count = count(tid, finding=, kind=blocked
 --   outside throttling); longest_ns = max(max_ns, finding=, kind=blocked

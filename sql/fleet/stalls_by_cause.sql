@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    stalls_by_cause
 -- @title    Waits by cause
--- @summary  Where tasks of all runs stood still, and how long a wait took:
+-- @summary  Where tasks of all runs were blocked, and how long a wait took:
 --   quantiles over waits, nearest rank.
 -- @grain    kind, cause; order total_ns descending
 -- @keys     kind, cause

@@ -10,8 +10,8 @@
 -- @column   runs_count INTEGER its runs
 -- @column   severe_ratio REAL share of them with a severe finding
 -- @column   warning_ratio REAL share of them with a warning
--- @column   lost_ratio REAL time lost in waits over the time of its traces:
---   1 = one task stood still all the time
+-- @column   lost_ratio REAL time lost in waits over the time of its traces: 1 =
+--   one task was blocked all the time
 -- @column   lost_ns INTEGER time lost in waits, all tasks and runs together
 -- @column   pause_p99_max_ns INTEGER the largest pause_p99_ns of its runs
 -- @column   run TEXT the run that lost most

@@ -6,10 +6,10 @@
 -- @order    44
 -- @summary  Each bdi's dirty and writeback pages, its share of the threshold.
 -- @read     wb_dirty should stay near wb_setpoint; a bdi above wb_thresh has
---   more than its share and its writers are held up more. The events tell dirty
---   and writeback pages of a bdi only as one sum, and only while a task is
---   throttled. position is NULL where the kernel did not record the limit of a
---   memory cgroup (up to 6.14.1).
+--   more than its share and its writers are throttled more. The events tell
+--   dirty and writeback pages of a bdi only as one sum, and only while a task
+--   is throttled. position is NULL where the kernel did not record the limit of
+--   a memory cgroup (up to 6.14.1).
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages

@@ -2,7 +2,7 @@
 -- Fairness between writers.
 
 -- @query    blame
--- @title    Whose pages filled the pool while a task was held up
+-- @title    Whose dirty pages throttled a task
 -- @order    14
 -- @summary  For each throttled task: which devices and cgroups held the dirty
 --   pages that it waited for, and which of them added the pages.
@@ -18,7 +18,7 @@
 --   descending, share_held_ratio descending
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
--- @column   victim_tid INTEGER thread that was held up
+-- @column   victim_tid INTEGER throttled thread
 -- @column   victim_comm TEXT its name
 -- @column   victim_bdi TEXT that it writes to
 -- @column   victim_cgroup_ino INTEGER cgroup that owns the wb; 1 = root
@@ -132,9 +132,9 @@ ORDER BY
   h.holder_cgroup_ino;
 
 -- @view     _pool_added
--- @summary  Who dirtied pages while each throttled task was held up, and in the
---   time before that the pool takes to be written: shares of what the machine
---   dirtied, by windows, weighted by how long the task slept in each.
+-- @summary  Which tasks dirtied pages while each throttled task slept, and in
+--   the time before that the pool takes to be written: shares of what the
+--   machine dirtied, by windows, weighted by how long the task slept in each.
 -- @grain    task under a name, bdi, cgroup, holder; order task_id
 -- @column   holder_bdi TEXT whose pages; NULL = unknown
 -- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown

@@ -18,8 +18,8 @@
 -- @column   explained_ns INTEGER of that, in a known wait
 -- @column   unexplained_ns INTEGER the rest
 -- @column   coverage_ratio REAL explained over blocked
--- @metric   unexplained_ns neutral: how long a program stood still for reasons
---   that no recorded event tells
+-- @metric   unexplained_ns neutral: time a task was blocked for reasons that no
+--   recorded event shows
 WITH
   blocked AS (
     SELECT

@@ -20,10 +20,9 @@
 -- @column   wait_ns INTEGER waited, together
 -- @column   wait_max_ns INTEGER longest wait
 -- @column   asked_bytes INTEGER pages asked for, together
--- @metric   wait_ns lower: how long the task stood still, all its waits
---   together, until the kernel had written enough data to the disk
--- @metric   wait_max_ns lower: the longest that one write of the task stood
---   still
+-- @metric   wait_ns lower: time the task was blocked until the kernel had
+--   written enough, all its waits
+-- @metric   wait_max_ns lower: longest wait of one write of the task
 WITH
   wait AS (
     SELECT

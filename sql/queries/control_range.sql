@@ -28,7 +28,7 @@
 --   waited in memory for disks was within the range that the kernel of 2011
 --   aimed at; outside it, programs stop and go
 -- @metric   range_error_ratio neutral: how far that data was from the target of
---   2011: above 0 % there was too much of it; below, programs were held up more
+--   2011: above 0 % there was too much of it; below, tasks were throttled more
 --   than needed, or wrote little
 -- @metric   setpoint_error_ratio neutral: the same against the target that the
 --   kernel has today

@@ -24,8 +24,8 @@
 -- @metric   above_limit_ns lower: time in which more data waited in memory for
 --   disks than the kernel allows, so that every program that writes had to stop
 -- @metric   position_ratio neutral: how full memory is with data that waits for
---   disks: below 0 % nobody is held up, 50 % is what the kernel aims at, 100 %
---   is the limit
+--   disks: below 0 % no task is throttled, 50 % is what the kernel aims at, 100
+--   % is the limit
 SELECT
   d.window_start_ns, d.dirty_bytes, d.dirty_max_bytes, d.setpoint_bytes,
   d.limit_bytes, d.thresh_bytes, d.bg_thresh_bytes, d.freerun_bytes,

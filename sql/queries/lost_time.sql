@@ -49,7 +49,7 @@
 -- @column   life_ns INTEGER from the first to the last wait, throttle event or
 --   switch of the task
 -- @column   asleep_ratio REAL share of that in which it was in known waits
--- @metric   total_ns lower: how long a program stood still for this reason
+-- @metric   total_ns lower: time tasks were blocked for this reason
 WITH
   chosen AS (
     SELECT l.*

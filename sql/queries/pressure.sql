@@ -2,7 +2,7 @@
 -- Counters that were sampled.
 
 -- @query    pressure
--- @title    Time lost for want of a resource
+-- @title    Time lost waiting for a resource
 -- @summary  The kernel's own measure of waits, PSI, for CPU, I/O and memory.
 -- @read     Sleeps of balance_dirty_pages are waits for I/O to the kernel;
 --   direct reclaim, and waits for pages that it took too early, are waits for

@@ -2,7 +2,7 @@
 -- Reclaim.
 
 -- @query    reclaim_destinations
--- @title    Where the pages that reclaim gave away went
+-- @title    Where the pages that reclaim wrote went
 -- @order    51
 -- @summary  nr_vmscan_write split into what reached a device and what did not.
 -- @read     nr_vmscan_write counts attempts. Anonymous pages that hold only
@@ -24,11 +24,10 @@
 -- @column   is_device INTEGER 1: reached a device; 0: stayed in memory, or was
 --   not written; NULL = not known
 -- @column   counter TEXT what the number is made of
--- @metric   pages_count lower: pages that reclaim gave away to be written, by
---   where they went; only those for the swap device and for files cost a disk
---   write
--- @metric   share_ratio neutral: share of the pages that reclaim gave away to
---   be written
+-- @metric   pages_count lower: pages that reclaim sent to writeback, by
+--   destination; only those for the swap device and for files cost a disk write
+-- @metric   share_ratio neutral: share of the pages that reclaim sent to
+--   writeback
 -- @source   mm/page_io.c swap_writepage(); mm/zswap.c; mm/vmscan.c pageout()
 WITH
   line AS (

@@ -51,7 +51,7 @@
 -- @column   holder_cgroup_ino INTEGER cgroup of that wb
 -- @column   holder_share_ratio REAL what that wb held of the pool
 -- @column   stall_id INTEGER number of the wait, for explain --stall
--- @metric   dur lower: how long a program stood still in one wait
+-- @metric   dur lower: length of one wait
 -- @cost     150
 SELECT
   s.ts, s.dur, s.tid, s.comm, s.kind, s.cause, s.bdi, s.cgroup_ino, s.span_ns,

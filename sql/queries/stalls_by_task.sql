@@ -23,10 +23,10 @@
 -- @column   max_ns INTEGER longest own time
 -- @column   p99_ns INTEGER of own times, nearest rank
 -- @column   unmeasured_count INTEGER of them, waits whose end no event tells
--- @metric   total_ns lower: how long a program stood still for this reason, all
---   its waits together
+-- @metric   total_ns lower: time a task was blocked for this reason, all its
+--   waits
 -- @metric   max_ns lower: the longest single wait for this reason
--- @metric   p99_ns lower: 99 of 100 waits for this reason were at most so long
+-- @metric   p99_ns lower: 99th percentile of the waits for this reason
 -- @cost     150
 WITH
   chosen AS (

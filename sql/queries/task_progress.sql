@@ -6,7 +6,7 @@
 -- @summary  What each throttled task dirtied in each window, and since the
 --   start.
 -- @read     Equal slopes of dirtied_so_far mean that tasks are treated alike; a
---   flat piece is a task that stood still or wanted nothing. Windows in which a
+--   flat piece is a task that was blocked or wanted nothing. Windows in which a
 --   task dirtied nothing have no row: it stays where it was. basis says how
 --   good the bytes are, best first: probe, proc_io, fio, syscalls, calibrated,
 --   and bound, which misses what was dirtied in free run.

@@ -4,15 +4,16 @@
 -- @query    throttle_by_task
 -- @title    Who was throttled
 -- @order    10
--- @summary  Which tasks balance_dirty_pages() held up, how often and how long.
--- @read     slept_total is the time a task was held up, throttled_ratio its
+-- @summary  Which tasks balance_dirty_pages() throttled, how often and how
+--   long.
+-- @read     slept_total is the time a task was throttled, throttled_ratio its
 --   share of the task's life in the trace; pauses are what the kernel intended,
 --   and slept_basis says how good slept_total is (measured > probe > sched >
---   paused > intended).
---   dirtied is a lower bound: it misses what was dirtied in free run (but a
---   short-lived task can be charged pages that an exited one left behind);
---   dirtied_estimate is what it dirtied, by the source that dirtied_basis
---   names. call_max is one call of balance_dirty_pages(), not one write().
+--   paused > intended). dirtied is a lower bound: it misses what was dirtied in
+--   free run (but a short-lived task can be charged pages that an exited one
+--   left behind); dirtied_estimate is what it dirtied, by the source that
+--   dirtied_basis names. call_max is one call of balance_dirty_pages(), not one
+--   write().
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @first    throttled_ratio, slept_total_ns, call_max_ns,

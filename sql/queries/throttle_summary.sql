@@ -5,9 +5,9 @@
 -- @title    Throttling in one line
 -- @summary  All pauses and sleeps of all tasks together: one row for the run.
 -- @read     What runs are compared by. Percentiles are of all pauses above 0 of
---   all tasks, as one list; they are 0 when nobody was held up. throttled_ratio
---   is the time slept over the life of the tasks that have such events. For
---   each task see throttle_by_task.
+--   all tasks, as one list; they are 0 if no task was throttled.
+--   throttled_ratio is the time slept over the life of the tasks that have such
+--   events. For each task see throttle_by_task.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    one row; order tasks_count
 -- @first    throttled_ratio, slept_total_ns, call_max_ns
@@ -37,10 +37,9 @@
 -- @metric   pause_p99_ns lower: 99 of 100 waits that the kernel ordered were at
 --   most so long
 -- @metric   pause_max_ns lower: the longest wait that the kernel ordered
--- @metric   slept_total_ns lower: how long programs stood still as too much
---   data waited in memory for disks, all of them together
--- @metric   call_max_ns lower: the longest that one call of
---   balance_dirty_pages() held up a task
+-- @metric   slept_total_ns lower: time tasks slept in balance_dirty_pages(),
+--   summed
+-- @metric   call_max_ns lower: longest call of balance_dirty_pages()
 -- @metric   throttled_ratio lower: share of the writing programs' time in which
 --   the kernel made them wait
 -- @cost     120

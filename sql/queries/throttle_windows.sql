@@ -3,7 +3,7 @@
 
 -- @query    throttle_windows
 -- @title    Share of each window that tasks were throttled
--- @summary  For each window, the share of it that each task was held up.
+-- @summary  For each window, the share of it that each task was throttled.
 -- @read     throttled_ratio is the share of the window that the task slept in
 --   balance_dirty_pages(); a task has a row in every window of its life. In a
 --   fair run those who dirtied the larger share (dirtied_share) waited longer,
@@ -28,8 +28,8 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @metric   throttled_ratio lower: share of the window in which the kernel made
 --   the task wait; a smooth run has the same share in each window
--- @metric   slept_max_ns lower: the longest that one write of this task stood
---   still in the window, which is what a user notices
+-- @metric   slept_max_ns lower: longest throttled write of this task in the
+--   window, which is what a user notices
 -- @cost     170
 WITH
   throttle AS (

@@ -5,13 +5,12 @@
 -- @title    nr_vmscan_write
 -- @order    122
 -- @group    Reclaim
--- @track    write/s *: folios that reclaim itself gave away to be
---   written (nr_vmscan_write), of each second, by zone, by who reclaimed and by
---   what the folios were; not all reach a device: in the group vmstat, pswpout
---   was written to swap, swpout_zero was zero-filled, zswpout went to zswap
+-- @track    write/s *: folios that reclaim itself sent to be written
+--   (nr_vmscan_write), of each second, by zone, by who reclaimed and by what
+--   the folios were; not all reach a device: in the group vmstat, pswpout was
+--   written to swap, swpout_zero was zero-filled, zswpout went to zswap
 -- @track    vmscan_write *: the same, summed up, by zone
--- @summary  Folios that reclaim gave away to be written, by zone: sum so far,
---   and per second.
+-- @summary  Folios that reclaim wrote, by zone: sum so far, and per second.
 -- @grain    sample of one curve; order ts
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
@@ -338,7 +337,7 @@ WHERE s.kind IS NOT NULL;
 -- @timeline tl_reclaiming
 -- @title    Tasks in reclaim
 -- @order    119
--- @group    Reclaim: How many tasks free memory or are held up in that, kswapd
+-- @group    Reclaim: How many tasks reclaim or are throttled in reclaim, kswapd
 --   without. Below: who, when kswapd was awake, and whether reclaim had to
 --   write pages itself.
 -- @parent

@@ -418,7 +418,7 @@ SELECT
 FROM change AS c;
 
 -- @timeline tl_held
--- @title    Tasks that are held up
+-- @title    Blocked tasks
 -- @order    19
 -- @group    Stalls: How many tasks wait at this moment, in whatever way. Below:
 --   for what, which, and why. Each moment of a task counts once, for the

@@ -70,7 +70,7 @@ ORDER BY l.place;
 -- @timeline tl_look
 -- @title    What to look at
 -- @order    10
--- @group    What to look at: Begin here. Episodes in which tasks were held up
+-- @group    What to look at: Begin here. Episodes in which tasks were blocked
 --   for one cause, those that cost most of their time; and places where numbers
 --   are too small because events are lost.
 -- @track    What to look at: episodes, named by what all tasks together lost,

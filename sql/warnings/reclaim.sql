@@ -91,8 +91,8 @@ WHERE k.version >= 6016;
 -- @scope    reclaim_writes, reclaim_destinations, reclaim_efficiency,
 --   mmtests_vmstat, task_faults
 -- @sentence {unwritten_count} of {all_count} pages ({percent} %) that reclaim
---   gave away to be written reached no device:{zero}{zswap}{rest}
---   nr_vmscan_write counts attempts
+--   sent to writeback reached no device:{zero}{zswap}{rest} nr_vmscan_write
+--   counts attempts
 SELECT
   d.unwritten_count, d.all_count,
   CAST(100.0 * d.unwritten_count / d.all_count AS INTEGER) AS percent,
@@ -113,8 +113,8 @@ WHERE d.all_count > 0
 -- @warning  more_than_reclaim
 -- @scope    reclaim_destinations
 -- @sentence the counters of swap and files gained more pages than
---   nr_vmscan_write ({all_count}): others write to swap, too, or vmstat.before
---   and vmstat.after do not enclose the trace
+--   nr_vmscan_write ({all_count}): other tasks also write to swap, or
+--   vmstat.before and vmstat.after do not enclose the trace
 SELECT d.all_count
 FROM reclaim_run AS d
 WHERE d.all_count > 0 AND d.rest_count IS NULL AND d.device_count IS NOT NULL;
@@ -190,8 +190,8 @@ WHERE NOT EXISTS (
 -- @warning  no_vmstat_destinations
 -- @slug     no-vmstat
 -- @scope    reclaim_destinations
--- @sentence vmstat.before and vmstat.after are missing, so nothing tells where
---   pages went
+-- @sentence vmstat.before and vmstat.after are missing, so the destination of
+--   the pages is unknown
 SELECT 1 AS is_so
 WHERE NOT EXISTS (
   SELECT 1 FROM wb_vmstat AS v WHERE v.gained_count IS NOT NULL

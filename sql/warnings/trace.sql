@@ -13,7 +13,7 @@ WHERE d.key = 'damaged' AND d.value = 1;
 
 -- @warning  no_events
 -- @scope    *
--- @sentence no event was recorded, so nothing can be said of the run
+-- @sentence no event was recorded, so there is nothing to judge
 SELECT n.value
 FROM raw_meta AS n
 WHERE n.key = 'events_count' AND n.value = 0;
@@ -21,7 +21,7 @@ WHERE n.key = 'events_count' AND n.value = 0;
 -- @warning  part_of_trace
 -- @scope    *
 -- @sentence only a part of the trace was read (ingest --time-range or --limit),
---   so sums are those of that part
+--   so sums cover that part only
 SELECT p.value
 FROM raw_meta AS p
 WHERE p.key = 'partial' AND p.value = 1;
@@ -50,8 +50,8 @@ WHERE r.key = 'record_problems'
 -- @warning  other_machines
 -- @scope    *
 -- @sentence the trace holds events of {machines} machines or tracing instances;
---   those of the first were read, and {events} of the others left out: convert
---   each trace.dat to a file of its own, or ask it itself
+--   only the first was read, without {events} of the others: convert each
+--   trace.dat to its own file, or query it directly
 SELECT m.value AS machines, o.value AS events
 FROM raw_meta AS m
 CROSS JOIN raw_meta AS o
@@ -59,7 +59,7 @@ WHERE m.key = 'machines_count' AND o.key = 'other_machines_events_count';
 
 -- @warning  events_refused
 -- @scope    *
--- @sentence Perfetto could not enable {events}: what is made of them is
+-- @sentence Perfetto could not enable {events}: values derived from them are
 --   missing; run its recorder as root, on Android with a build that may
 SELECT r.value AS events
 FROM raw_meta AS r
@@ -132,8 +132,8 @@ WHERE not_read!(i) AND i.severity IS NOT 'data_loss';
 
 -- @warning  missing_field
 -- @scope    *
--- @sentence {event} has no field {field} that wbscope knows, so what is made of
---   it is missing (the kernel is {release})
+-- @sentence {event} has no field {field} that wbscope knows, so values derived
+--   from it are missing (the kernel is {release})
 SELECT
   substr(f.value, instr(f.value, ' of ') + 4) AS event,
   substr(f.value, 1, instr(f.value, ' of ') - 1) AS field,
@@ -154,8 +154,8 @@ WHERE f.status <> 'loaded';
 
 -- @warning  page_size_assumed
 -- @scope    *
--- @sentence the trace does not tell the page size of its machine; bytes are
---   pages of {page_bytes} bytes
+-- @sentence the trace lacks the page size of its machine; bytes are pages of
+--   {page_bytes} bytes
 SELECT u.page_bytes
 FROM wb_units AS u
 WHERE NOT EXISTS (SELECT 1 FROM raw_meta AS m WHERE m.key = 'page_bytes');

@@ -3,9 +3,8 @@
 
 -- @warning  goal_is_no_setpoint
 -- @scope    throttle_by_task, bdi_dirty, stalls, stalls_by_task
--- @sentence this kernel recorded goal (thresh - thresh / 8), not setpoint;
---   setpoint and position are not to be compared with those of kernels from 3.2
---   on
+-- @sentence this kernel recorded goal (thresh - thresh / 8), not setpoint; do
+--   not compare setpoint and position with those of kernels from 3.2 on
 SELECT 1 AS is_so
 -- A trace is of one kernel, so its first event tells.
 WHERE (
@@ -76,9 +75,10 @@ WHERE NOT EXISTS (
 
 -- @warning  little_coverage
 -- @scope    throttle_by_task, ratelimit_error, fairness, fairness_tasks
--- @sentence events charge {covered} % of what the machine dirtied, and nothing
---   tells who dirtied the rest: what tasks dirtied are lower bounds, and there
---   is no index of fairness; wbscope record tells it from probes
+-- @sentence events charge {covered} % of what the machine dirtied, and the
+--   trace does not show which tasks dirtied the rest: their bytes are lower
+--   bounds, and there is no index of fairness; wbscope record measures them
+--   with probes
 SELECT CAST(100 * max(d.coverage_ratio) + 0.5 AS INTEGER) AS covered
 FROM wb_task_dirtied AS d
 CROSS JOIN wb_rule AS v
@@ -89,7 +89,7 @@ HAVING count(*) > 0;
 
 -- @warning  demand_unknown
 -- @scope    fairness, fairness_tasks
--- @sentence nothing tells what the writers of {bdi} asked for, so there is no
+-- @sentence the demand of the writers of {bdi} is unknown, so there is no
 --   weighted index: record sched_switch (profile deep), or let fio write
 --   fio.json
 SELECT
@@ -105,10 +105,10 @@ HAVING count(*) > 0;
 -- @warning  disk_not_known
 -- @slug     disk-unknown
 -- @scope    stalls, stalls_by_task, lost_time
--- @sentence whether the disk of {bdi} was busy is not known: it has no block
---   request, as LVM, dm-crypt, md and btrfs have none, and nothing tells which
---   disks it lies on ({disks} wrote); wbscope record notes it, or write the
---   file stacks by hand, with lines such as {bdi} {disk}
+-- @sentence whether the disk of {bdi} was busy is unknown: it has no block
+--   requests (LVM, dm-crypt, md, btrfs), and the disks below it are unknown
+--   ({disks} wrote); wbscope record notes them, or write the file stacks by
+--   hand, with lines such as {bdi} {disk}
 SELECT DISTINCT s.bdi, s.wrote_disks AS disks, s.wrote_disk AS disk
 FROM wb_stall AS s
 WHERE s.wrote_disks IS NOT NULL
@@ -117,9 +117,8 @@ ORDER BY s.bdi;
 -- @warning  limits_changed
 -- @slug     limit-changed
 -- @scope    dirty_limits
--- @sentence the dirty limit changed in the run, from {changes} (somebody set
---   vm.dirty_*, or much memory came free): thresholds are means since the last
---   change
+-- @sentence the dirty limit changed in the run, from {changes} (vm.dirty_* was
+--   set, or much memory was freed): thresholds are means since the last change
 SELECT
   group_concat(CASE WHEN t.place <= 3 THEN t.text END, ', from ')
     || CASE

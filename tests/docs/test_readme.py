@@ -21,7 +21,7 @@ def test_the_sentence_on_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     told = re.search(
         r"Each `dd` spent (\d+) to (\d+) % of its life asleep in `balance_dirty_pages\(\)`."
-        r" No single pause is longer than (\d+) ms, yet for (\w+) of them one write was held for"
+        r" No single pause is longer than (\d+) ms, yet (\w+) of them had one write\(\) block for"
         r" ([\d.]+) s",
         text,
     )
@@ -41,7 +41,7 @@ def test_the_sentence_on_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     told = re.search(
         r"asleep for (\d+) % of its life: the kernel counts the dirty pages of all disks together,"
-        r" and (\d+) % of them were those of vdc.",
+        r" and (\d+) % of them belonged to vdc.",
         text,
     )
     assert told is not None
@@ -91,6 +91,30 @@ def test_how_far_bytes_are_off() -> None:
     assert f"{covered[0]} to {covered[-1]} % in {len(covered)} others" in _text("README.md")
     assert f"within 1 % for {good} of {all_probes} writers, {worst} % off" in _text("README.md")
     assert f"({good} of {all_probes} writers, {worst} % off at worst" in _text("docs/record.md")
+
+
+def test_the_readme_quotes_the_benchmarks() -> None:
+    page = _text("docs/benchmarks.md")
+
+    def cells(row: str) -> list[str]:
+        return [cell.strip() for cell in page.partition(f"| {row} |")[2].split("|")]
+
+    def seconds(text: str) -> float:
+        return round(float(text), 1)
+
+    quick, whole, other = map(
+        cells, ("wbscope ingest (profile `writeback`)", "wbscope ingest --all", "trace-cmd report")
+    )
+    trace, ingested = cells("of a trace"), cells("after ingest")
+    for words in (
+        f"in {seconds(quick[0])} s and {quick[3]} MiB on 2 CPUs (`--all`: {seconds(whole[0])} s,"
+        f" {whole[3]} MiB); `trace-cmd report` takes {seconds(other[0])} s and {other[3]} MiB",
+        f"takes {trace[2]} and a query up to {trace[1].partition(' ')[2]}, in a database of"
+        f" `wbscope ingest` {ingested[2].removesuffix(' s')} and {ingested[1].partition(' ')[2]}",
+    ):
+        assert words in _text("README.md")
+    assert "the wheel alone | 4.3 MB |" in _text("docs/install.md")
+    assert "makes the wheel (4.3 MB)" in _text("README.md")
 
 
 def _text(page: str) -> str:

@@ -306,9 +306,8 @@ def test_the_flushers_stand_still_not_the_disk(tmp_path: Path) -> None:
     """Two are blocked, for 500 and 300 ms; one worker is of the block layer, one does else."""
     (one,) = _found(_flushers(told=True), tmp_path, "flusher_waits_journal")
     assert one.text == (
-        "Flushers (kworker/u8:1 and kworker/u8:2) stood still for 800 ms in all while the journal "
-        "of 8:0 committed, the longest time for 500 ms, and gave the disk no more dirty pages "
-        "meanwhile."
+        "Flushers (kworker/u8:1 and kworker/u8:2) waited 800 ms in all while the journal of 8:0 "
+        "committed (longest 500 ms), and submitted no dirty pages meanwhile."
     )
 
 
@@ -377,7 +376,7 @@ def test_a_sync_beside_an_idle_disk(tmp_path: Path) -> None:
     waits.request(20, 64, issue=100, complete=300, rwbs="W")
     (one,) = _found(waits, tmp_path, "sync_waits")
     assert one.title == "Tasks wait in sync while the disk has little to do"
-    assert one.text.endswith("; the disk had nothing to do for 80.0 % of that time.")
+    assert one.text.endswith("; the disk was idle for 80.0 % of that time.")
     assert one.advice is not None
     assert one.advice.text.startswith("With 8:0 idle for so long, neither a limit nor a faster ")
     assert one.advice.settings == ()

@@ -330,7 +330,7 @@ def test_it_is_no_all_clear(wbscope: Wbscope, empty: Path, some: Path) -> None:
     document = wbscope.document("explain", empty)
     (row,) = document["rows"]
     assert (row["id"], row["severity"], document["is_whole"]) == ("no_verdict", "severe", False)
-    assert row["text"] == "No verdict, no event was recorded: nothing can be said."
+    assert row["text"] == "No verdict, no event was recorded: there is nothing to judge."
     assert row["title"] == "No event was recorded"
     assert row["advice"]["settings"] == []
     assert [one["slug"] for one in document["warnings"]].count("no-events") == 1

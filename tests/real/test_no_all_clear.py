@@ -229,7 +229,7 @@ def test_each_event_tells_its_own(wbscope: Wbscope, tmp_path: Path) -> None:
     (run / "trace.dat").write_bytes(content.replace(b"nr_dirty;", b"nr_soily;"))
     warnings = wbscope.document("query", "event_counts", run)["warnings"]
     assert [one["message"] for one in warnings if one["slug"] == "missing-field"] == [
-        "global_dirty_state has no field nr_dirty that wbscope knows, so what is made of it is"
+        "global_dirty_state has no field nr_dirty that wbscope knows, so values derived from it are"
         " missing (the kernel is 6.1.0-test)"
     ]
 

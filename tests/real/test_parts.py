@@ -461,6 +461,6 @@ def test_the_file_of_a_part_does_not_know_what_began_before(
     )
     assert (one["severity"], one["confidence"]) == ("note", "cannot tell")
     assert one["text"] == (
-        "No all-clear in this part of the trace: no write was held up by dirty throttling that was"
-        " not before; whether anything else held a task up was not recorded."
+        "No all-clear in this part of the trace: no write was throttled that was not throttled"
+        " before; other waits were not recorded."
     )

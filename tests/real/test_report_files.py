@@ -131,12 +131,12 @@ def test_the_verdict_comes_first_and_the_environment_last(
     places = [
         text.index(words)
         for words in (
-            "Pages of one device hold up writers of another",
+            "Dirty pages of one device throttle writers of another",
             "severe",
             "What to change",
             "Figures Drag",
             "Dirty pages of the machine against its limits",
-            "Whose pages filled the pool while a task was held up",
+            "Whose dirty pages throttled a task",
             "Longest waits",
             "Time that tasks lost, by finding",
             "Machine and recording",
@@ -269,7 +269,7 @@ def test_markdown_has_the_verdict_and_its_tables(
     text = file.read_text()
     titles = re.findall(r"^# (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
     assert titles == [
-        "Pages of one device hold up writers of another",
+        "Dirty pages of one device throttle writers of another",
         "A memory cgroup is too small for the burst",
     ]
     assert text.count("## Time that tasks lost, by finding") == 2

@@ -268,7 +268,7 @@ def test_waits_for_what_the_old_limit_let_gather(tmp_path: Path) -> None:
     assert one.severity == "warning"
     assert one.text == (
         "The dirty limit changed from 64.0 MiB to 2.00 MiB after 6.01 s, when 32.0 MiB were dirty:"
-        " dd 200 waited 3.00 s until no more was dirty than it lets, and one write was held for"
+        " dd 200 waited 3.00 s until less was dirty, and one write was blocked for"
         " 3.00 s of that."
     )
     # Nobody was throttled before, but that says nothing of the disk.
@@ -283,8 +283,8 @@ def test_a_part_behind_the_change(tmp_path: Path) -> None:
         assert all(proven.holds for proven in prove(run, one, Filters(span=span)))
     assert one.severity == "warning"
     assert one.text == (
-        "dd 200 waited 1.00 s until no more was dirty than the limit lets, which was lowered before"
-        " this part, and one write was held for 1.00 s of that."
+        "dd 200 waited 1.00 s until less was dirty than the limit, which was lowered before"
+        " this part, and one write was blocked for 1.00 s of that."
     )
 
 

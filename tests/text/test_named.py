@@ -186,9 +186,9 @@ def test_the_other_cgroup_that_was_written_for(tmp_path: Path) -> None:
     assert one.cost_task_ns == 2_000_000_000
     assert one.facts["holder_share_ratio"] is None
     assert one.text == (
-        "root 178 waited 2.00 s on 8:0 for pages of another cgroup: 34.1 % of the dirty pages were"
-        " their own, and besides these only those of 27 were written; 8:0 had nothing to do for"
-        " 95.0 % of that time."
+        "root 178 waited 2.00 s writing to 8:0, throttled by another cgroup's dirty pages: 34.1 %"
+        " of the dirty pages were their own, and besides these only pages of 27 were written; 8:0"
+        " was idle for 95.0 % of that time."
     )
     assert one.advice is not None
     assert "io.max of 27, if it has one" in one.advice.text
@@ -249,8 +249,8 @@ def test_nobody_is_accused_where_nothing_tells(tmp_path: Path, other: str) -> No
         lines += _requests("8,16", 20)
     one = _starved(lines, tmp_path)
     assert (one.id, one.severity) == ("slow_bdi_starves", "warning")
-    assert one.title == "Pages of others hold up writers"
-    assert "nothing tells whose the others were, and 8:0 had nothing to do for 95.0 %" in one.text
+    assert one.title == "Other dirty pages throttle writers"
+    assert "the others are unknown; 8:0 was idle for 95.0 %" in one.text
     assert one.advice is not None
     assert one.advice.settings == ()
     assert "hold back requests above 8:0" in one.advice.text

@@ -183,12 +183,12 @@ def test_direct_writes_are_told(tmp_path: Path) -> None:
     told = by_id["direct_writes"]
     assert (told.severity, round(told.cost_task_ns / 1e6)) == ("note", 1000)
     assert told.text.startswith(
-        "direct 79 waited 1.00 s for writes that they gave to 8:0 themselves"
+        "direct 79 waited 1.00 s for their own writes to 8:0, such as direct I/O"
     )
     # 104 requests of 8 KiB; the counters of dirty pages know 19 pages.
     assert told.facts["written_bytes"] == 104 * 8192
     assert "disk_reads" not in by_id
-    calm = "and no write was held up by dirty throttling; other waits took 1.40 s."
+    calm = "and no write was throttled; other waits took 1.40 s."
     assert by_id["nothing_wrong"].text.endswith(calm)
 
 

@@ -205,7 +205,7 @@ def test_the_verdict_is_that_of_explain(wbscope: Wbscope, tmp_path: Path) -> Non
     told = wbscope.run("demo", "-q", cwd=tmp_path).stdout
     short = wbscope.run("explain", "wbscope-demo", "--short", cwd=tmp_path).stdout
     assert told.startswith(short)
-    assert "Pages of one device hold up writers of another" in short
+    assert "Dirty pages of one device throttle writers of another" in short
     assert max(map(len, told.splitlines())) <= 80
 
 

@@ -77,7 +77,7 @@ CHECKS = [
         rows=[
             {
                 "id": "light_writer_held",
-                "text": "gzip 12 dirtied only 1.56 MiB/s of 8:0 and was held up for 21.0 % of its"
+                "text": "gzip 12 dirtied only 1.56 MiB/s of 8:0 and was throttled for 21.0 % of its"
                 " time, beside dd 11 with 10.2 MiB/s.",
             }
         ],

@@ -94,7 +94,7 @@ CHECKS = [
         query="fairness",
         folder="root",
         rows=[_jain(25 / 34, "calibrated", tasks_count=2, slowest_to_fastest_ratio=1 / 4)],
-        warning_words=("asked for",),
+        warning_words=("demand of",),
     ),
     Check(
         query="fairness",

@@ -168,7 +168,7 @@ CHECKS = [
         rows=[
             {
                 "text": "In 1.30 s the machine dirtied 15.6 MiB and wrote 15.6 MiB, counting "
-                "writes that failed; 4 tasks stood still for 1.20 s in all."
+                "writes that failed; 4 tasks waited 1.20 s in all."
             }
         ],
     ),

@@ -81,13 +81,13 @@ CHECKS = [
         rows=[
             {
                 "severity": "note",
-                "text": "light 11 dirtied only 800 KiB/s of 8:0 and was held up for 42.8 % of its"
+                "text": "light 11 dirtied only 800 KiB/s of 8:0 and was throttled for 42.8 % of its"
                 " time, beside greedy 12 with 6.25 MiB/s.",
             },
             {
                 "severity": "note",
-                "text": "half 17 dirtied only 3.12 MiB/s of 8:48 and was held up for 42.8 % of its"
-                " time, beside whole 18 with 6.25 MiB/s.",
+                "text": "half 17 dirtied only 3.12 MiB/s of 8:48 and was throttled for 42.8 % of"
+                " its time, beside whole 18 with 6.25 MiB/s.",
             },
         ],
     ),

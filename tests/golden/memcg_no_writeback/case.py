@@ -63,10 +63,10 @@ def make(folder: Path) -> None:
 
 
 _ADVICE = (
-    "Nothing tells why the flusher did not write: look at what it waited for (its stack, the log of"
-    " the kernel). Kernels with commit 64dd89ae01f2 and without cece9dc61daa (release candidates of"
-    " 7.0) do not start it for writers over a strict limit or the limits of their memory cgroup: do"
-    " not use these."
+    "The trace does not show why the flusher did not write: look at what it waited for (its stack,"
+    " the log of the kernel). Kernels with commit 64dd89ae01f2 and without cece9dc61daa (release"
+    " candidates of 7.0) do not start it for writers over a strict limit or the limits of their"
+    " memory cgroup: do not use these."
 )
 CHECKS = [
     Check(

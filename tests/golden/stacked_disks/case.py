@@ -114,7 +114,7 @@ _OWN_RATES = (
 )
 _UNKNOWN = (
     "disk-unknown",
-    "whether the disk of 253:9 was busy is not known",
+    "whether the disk of 253:9 was busy is unknown",
     "252:5, 8:0 and 3 more",
 )
 
@@ -160,7 +160,7 @@ CHECKS = [
             {"tid": 5, "bdi": "btrfs-1", "device_ratio": None, "finding": "disk_unknown"},
             {"tid": 7, "bdi": "253:9", "device_ratio": None, "finding": "disk_unknown"},
         ],
-        warning_words=(*_UNKNOWN, "whether the disk of btrfs-1 was busy is not known"),
+        warning_words=(*_UNKNOWN, "whether the disk of btrfs-1 was busy is unknown"),
     ),
     Check(
         folder="stacked",
