@@ -330,17 +330,17 @@ def _flushers(*, told: bool) -> Waits:
 
 
 _LESS_OFTEN = (
-    "No limit helps where no more than 400 KiB are dirty: let what calls fsync() call it less "
-    "often, or give it a file system of its own."
+    "No limit helps where no more than 400 KiB are dirty: let programs call fsync() less often, or "
+    "give them a file system of their own."
 )
 _BY_ITSELF = (
-    "Nobody called fsync or the like: the journal of 8:0 commits by itself, every 5 s or as its "
-    "mount option commit= says, and when it is full. What cannot wait for that needs a file "
-    "system of its own."
+    "No task called fsync or the like: the journal of 8:0 commits by itself, every 5 s or as its "
+    "mount option commit= says, and when it is full. Put data that cannot wait on a file system of "
+    "its own."
 )
 _UNKNOWN = (
-    "No limit helps, and who made the journal of 8:0 commit was not recorded: wbscope record"
-    " --profile deep tells whether somebody calls fsync, or it is the timer."
+    "No limit helps, and the trace does not show what made the journal of 8:0 commit: wbscope"
+    " record --profile deep shows whether a task calls fsync, or it is the timer."
 )
 
 

@@ -98,7 +98,7 @@ def test_a_mirror_writes_the_same_twice(tmp_path: Path, bdi: str, mib: int | Non
     mib_per_s = 4 if mib == 40 else 8
     assert slow.facts["disk_bytes_per_s"] == pytest.approx(mib_per_s * _MIB, rel=0.001)
     assert slow.advice is not None
-    assert f"write no more than {mib_per_s}.00 MiB/s in all" in slow.advice.text
+    assert f"Limit its writers to {mib_per_s}.00 MiB/s in all" in slow.advice.text
 
 
 @pytest.mark.parametrize("is_one", [True, False])
@@ -142,7 +142,7 @@ def test_pages_of_a_loop_device_are_not_those_of_others(tmp_path: Path) -> None:
     assert slow.advice is not None
     # Direct I/O may make it faster.
     assert "No setting" not in slow.advice.text
-    assert slow.advice.text.startswith("7:0 is as fast as what its file lies on, or slower")
+    assert slow.advice.text.startswith("7:0 is at most as fast as the disk of its file")
     assert "loop_device" in found
 
 
