@@ -162,22 +162,22 @@ _LACKS = "No verdict, the trace cannot be read in full: no record has the field"
 _CASES = {
     "short records": Case(
         "records-not-read",
-        "No verdict, the trace is not whole: 25 records could not be read; what",
+        "No verdict, the trace is not whole: 25 records could not be read; the numbers",
         _short,
     ),
     "an event without a format": Case(
         "records-not-read",
-        "No verdict, the trace is not whole: 25 records could not be read; what",
+        "No verdict, the trace is not whole: 25 records could not be read; the numbers",
         _unknown,
     ),
     "none has one": Case(
         "records-not-read",
-        "No verdict, the trace is not whole: 50 records could not be read; what",
+        "No verdict, the trace is not whole: 50 records could not be read; the numbers",
         lambda _, whole: (9_999).to_bytes(2, "little") + whole[2:],
     ),
     "a field of another name": Case(
         "missing-field",
-        f"{_LACKS} pause of {_EVENT}; what",
+        f"{_LACKS} pause of {_EVENT}; the numbers",
         replaced=(b"field:long pause;", b"field:long sleep;"),
     ),
     "a format that is not understood": Case(
