@@ -8,8 +8,6 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from wbscope.library.library import find_sql_dir
-from wbscope.library.statements import read_macros
 from typing import Any
 
 import pytest
@@ -22,6 +20,8 @@ from support.stall_oracle import Wait, own_times
 from support.tools import ingester_path, run
 from support.tracedat import Trace
 from support.wait_events import DIRECT, FSYNC, GRANT, MEMCG, MS, SYNC, Waits, at
+from wbscope.library.library import find_sql_dir
+from wbscope.library.statements import read_macros
 
 # Random waits that nest and overlap in every way: each moment of a task counts once.
 #

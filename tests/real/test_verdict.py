@@ -308,7 +308,7 @@ def test_a_limit_is_judged_by_samples_of_the_disk(
         first = made.findings()[0]
         assert all(proven.holds for proven in prove(made, first))
     assert (first.id, first.confidence) == ("small_limit", "inferred")
-    assert "nothing to do" not in first.text
+    assert "idle" not in first.text
 
 
 @pytest.mark.parametrize("width", [40, 60])
