@@ -409,14 +409,14 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     # The limits fall; the table of sizes in CONTRIBUTING.md has what is wanted.
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
-        (11, "steps that several files share", sum(file.shared for file in views)),
-        (27_640, "lines of SQL", sum(lines("sql/", ".sql"))),
-        (54_100, "lines of Python", sum(python)),
-        (211, "files of Python", len(python)),
-        (86_000, "lines of tests", sum(lines("tests/", ".py"))),
+        (9, "steps that several files share", sum(file.shared for file in views)),
+        (27_120, "lines of SQL", sum(lines("sql/", ".sql"))),
+        (53_610, "lines of Python", sum(python)),
+        (210, "files of Python", len(python)),
+        (84_810, "lines of tests", sum(lines("tests/", ".py"))),
         (28_000, "words of docs by hand", words_by_hand(paths)),
-        (5_580, "words of reference by hand", words_by_hand(paths, reference=True)),
-        (2_155, "tracked files", len(paths)),
+        (5_610, "words of reference by hand", words_by_hand(paths, reference=True)),
+        (1_720, "tracked files", len(paths)),
     ):
         if count > most:
             yield f"{count} {what}, wanted at most {most}; take others out"
