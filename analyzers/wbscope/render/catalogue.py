@@ -225,7 +225,7 @@ def _verdict(checks: Sequence[Check], width: int) -> list[str]:
     failing = [check for check in checks if check.status is Status.fails]
     if not failing:
         missing = ", ".join(check.name for check in checks if check.status is Status.missing)
-        without = f" Not all is there: {missing}." if missing else ""
+        without = f" Missing, with fixes below: {missing}." if missing else ""
         return _wrapped("", f"wbscope record works here.{without}", width)
     names = ", ".join(check.name for check in failing)
     lines = _wrapped("", f"wbscope record does not work here: {names}.", width)

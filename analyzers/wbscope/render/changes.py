@@ -187,7 +187,7 @@ def _far_text(comparison: Comparison, side: str) -> str:
         for run, metrics in list(found.items())[:_MOST_FAR]
     ]
     more = f", and {len(found) - _MOST_FAR} more runs" if len(found) > _MOST_FAR else ""
-    return f"far outside of what {comparison.base.name} has: {', '.join(named)}{more}."
+    return f"outliers against {comparison.base.name}: {', '.join(named)}{more}."
 
 
 def _change_text(comparison: Comparison, side: str, one: FindingChange) -> str:
@@ -216,13 +216,13 @@ def _verdict(counted: Tally, margin: float) -> str:
 
 
 def _counts(counted: Tally) -> str:
-    """worse 8, better 2, changed 3, same 31, cannot tell 4; of 48 metrics, 12 constant"""
+    """worse 8, better 2, changed 3, same 31, undecided 4; of 48 metrics, 12 constant"""
     words = [
         f"worse {counted.of('worse')}",
         f"better {counted.of('better')}",
         *([f"changed {counted.of('changed')}"] if counted.of("changed") else []),
         f"same {counted.of('same')}",
-        f"cannot tell {counted.of('undecided')}{_alone(counted)}",
+        f"undecided {counted.of('undecided')}{_alone(counted)}",
         *([f"not comparable {counted.of('refused')}"] if counted.of("refused") else []),
     ]
     constant = f", {counted.constant} constant" if counted.constant else ""

@@ -180,8 +180,8 @@ def doubt_lines(comparison: Comparison) -> list[str]:
     lines = [warning_text(notice) for notice in comparison.warnings]
     lines += [f"warning[not-the-same]: {one.text()}" for one in comparison.differing]
     if comparison.unknown:
-        told = "not known of all runs, so nobody can say that it is the same: "
-        lines.append(printable(f"{told}{facts_text(comparison.unknown)}"))
+        told = f"not recorded for every run, so not compared: {facts_text(comparison.unknown)}"
+        lines.append(printable(told))
     return lines
 
 
@@ -314,7 +314,7 @@ def _how_to_read_first(comparison: Comparison, faces: bool) -> Iterator[str]:
     margin = f"{comparison.margin * 100:g} %"
     if faces:
         yield f":) better and :( worse by more than {margin} as estimated."
-    yield f"same: within {margin}, whatever the interval allows; cannot tell: all else."
+    yield f"same: within {margin}, whatever the interval allows; undecided: all else."
 
 
 def one_run_each(comparison: Comparison) -> list[str]:

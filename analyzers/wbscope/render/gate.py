@@ -137,7 +137,7 @@ def _plan(verdict: Verdict, row: Row) -> str:
         where = " in sessions like these" if is_blocked else ""
         runs = f"{verdict.runs_needed} runs a side{where}"
         needed = f"with {runs} what did not change would pass 4 times in 5"
-    first = "look first at the runs that are far outside; " if verdict.far_runs else ""
+    first = "look at the outlier runs first; " if verdict.far_runs else ""
     return f"{first}smallest worsening that these runs would find: {least}; {needed}"
 
 
@@ -161,5 +161,5 @@ def _doubts(result: GateResult) -> list[str]:
     lines += [warning_text(notice) for notice in dict.fromkeys(result.warnings)]
     if result.unknown:
         told = printable(facts_text(result.unknown))
-        lines.append(f"not known of all runs, so nobody can say that it is the same: {told}")
+        lines.append(f"not recorded for every run, so not compared: {told}")
     return lines

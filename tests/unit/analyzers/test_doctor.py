@@ -239,7 +239,9 @@ def test_the_verdict_is_first() -> None:
 
 def test_what_is_not_there_is_named_with_it() -> None:
     text = checks_text([_KERNEL, _PRESSURE], 80)
-    assert text.startswith("wbscope record works here. Not all is there: pressure (PSI).\n\n")
+    assert text.startswith(
+        "wbscope record works here. Missing, with fixes below: pressure (PSI).\n\n"
+    )
 
 
 def test_what_helps_first_is_told_with_a_failure() -> None:

@@ -309,7 +309,7 @@ def test_three_of_twenty_runs_stall(cli: Cli, folders: Path) -> None:
     assert "new/8 (" in text
     assert "new/16 (" in text
     assert "new/19 (" in text
-    assert "look first at the runs that are far outside" in text
+    assert "look at the outlier runs first" in text
     assert all(len(line) <= 80 for line in ran.out.splitlines())
     assert "new/8 (" in (folders / "gate.xml").read_text()
     (row,) = json.loads(cli(*words, "--json").out)["rows"]

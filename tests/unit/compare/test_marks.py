@@ -221,7 +221,7 @@ def test_a_glance_is_a_screen() -> None:
     text = glance_text(found)
     lines = text.splitlines()
     assert lines[0] == "A against B: worse."
-    assert re.search(r"worse 3\d, better \d, same \d+, cannot tell \d+", text)
+    assert re.search(r"worse 3\d, better \d, same \d+, undecided \d+", text)
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith(":( ") for line in lines) == 10
     assert "All metrics: --full" in text
@@ -256,14 +256,14 @@ def test_single_runs_that_stall_are_named() -> None:
     text = " ".join(glance_text(compared({TIME: (new, base)})).split())
     assert "worse 0, better 0" in text
     assert (
-        "far outside of what B has: A17 (time.elapsed_ns), A18 (time.elapsed_ns), A19"
+        "outliers against B: A17 (time.elapsed_ns), A18 (time.elapsed_ns), A19"
         " (time.elapsed_ns)." in text
     )
     calm = glance_text(compared({TIME: (base[::-1], base)}))
-    assert "far outside" not in calm
+    assert "outliers" not in calm
     # What is marked says it already.
     slow = glance_text(compared({TIME: ([value * 3 for value in base], base)}))
-    assert "far outside" not in slow
+    assert "outliers" not in slow
 
 
 # What keeps the numbers of a run says, before anything else, that events are missing in them.
