@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_output, write_whole
-from wbscope.base.result import Notice, Result
+from wbscope.base.result import Result
 from wbscope.base.units import counted
 from wbscope.cli.options import Output, Rows
 from wbscope.cli.output import answer_in_options, cannot_write_stdout, note, page, show_warnings
@@ -51,18 +51,25 @@ def write_document(
     pager    whether long text on a terminal may go through one
     is_bare  its text has no place for warnings either
     """
-    if out.form in (CSV, PARQUET):
+    # Blocks and JSON have them in their place.
+    is_bare = is_bare and out.form == TEXT
+    warnings = made.warnings if is_bare or out.form in (CSV, PARQUET) else ()
+    if out.form == PARQUET:
         assert made.table is not None
-        result = made.table()
-        if out.form == PARQUET:
-            show_warnings(made.warnings)
-            _write_parquet(result, out)
-        else:
-            write_text(csv_text(result, is_raw=out.csv_raw), out, made.warnings)
+        show_warnings(warnings)
+        _write_parquet(made.table(), out)
     else:
-        # Blocks and JSON have them in their place.
-        warnings = made.warnings if out.form == TEXT and is_bare else ()
-        write_text(written(made, out.form, out.page_width(width)), out, warnings, pager=pager)
+        if out.form == CSV:
+            assert made.table is not None
+            text = csv_text(made.table(), is_raw=out.csv_raw)
+        else:
+            text = written(made, out.form, out.page_width(width))
+        if out.file is None:
+            pager = pager and not out.no_pager and not out.is_raw
+            page(text, warnings=warnings, pager=pager, colours=out.form == TEXT)
+        else:
+            show_warnings(warnings)
+            write_whole(out.file, text, force=out.force)
     if out.file is not None and not out.as_json:
         note(f"wrote {out.file}{told}")
 
@@ -125,19 +132,6 @@ def write_result(
     write_document(made, out, told=f": {counted(len(result), 'row')}", is_bare=True)
     if cut:
         note(f"{len(chosen)} of {cut + len(chosen)} rows: --limit left out {cut}")
-
-
-def write_text(
-    text: str, out: Output, warnings: Iterable[Notice] = (), *, pager: bool = True
-) -> None:
-    """Where the options say, warnings before any number; long text goes through a pager."""
-    if out.file is None:
-        colours = out.form == TEXT
-        pager = pager and not out.no_pager and not out.is_raw
-        page(text, warnings=warnings, pager=pager, colours=colours)
-        return
-    show_warnings(warnings)
-    write_whole(out.file, text, force=out.force)
 
 
 def _about(shown: Result, evidence: Result) -> Result:
