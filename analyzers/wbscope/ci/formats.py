@@ -216,12 +216,12 @@ def annotation_lines(result: GateResult, policy_file: Path | None = None) -> lis
 
 def step_summary(result: GateResult, expected: str | None = None) -> str:
     """The verdict as Markdown; without the table where GitHub would refuse it for its size."""
-    text = blocks_markdown(gate_blocks(result))
+    text = f"#{blocks_markdown(gate_blocks(result))}"  # a section of the summary
     if expected is not None:
         text += f"\n{plain(expected)}\n"
     if len(text.encode()) <= _MOST_BYTES:
         return text
-    return f"# wbscope gate: {plain(summary_text(result))}\n\nThe table is too large for here.\n"
+    return f"## wbscope gate: {plain(summary_text(result))}\n\nThe table is too large for here.\n"
 
 
 def _notices(result: GateResult) -> list[str]:

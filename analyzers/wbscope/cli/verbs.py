@@ -86,7 +86,7 @@ VERBS = (
         "check",
         "check",
         "check",
-        "Compare the trace with every independent source beside it.",
+        "Compare the trace with every independent source in the run.",
     ),
     Verb("plot", "plot", "plot", "Draw figures of the run as PNG, SVG or PDF."),
     Verb(
@@ -138,7 +138,7 @@ VERBS = (
         "export",
         "export",
         "export",
-        "Write all that runs say as Parquet files.",
+        "Write all answers of runs as Parquet files.",
     ),
     Verb(
         "schema", "programs", "schema", "Print the JSON Schema of what a verb prints with --json."

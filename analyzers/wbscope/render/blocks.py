@@ -273,7 +273,8 @@ def blocks_markdown(blocks: Iterable[Block]) -> str:
         was_doubt = is_doubt
         match block:
             case Heading(level=level):
-                parts.append(f"{'#' * level} {plain(printable(block.whole))}")
+                parts.append(f"{'#' * level} {plain(printable(block.text))}")
+                parts += [f"`{printable(block.of)}`"] if block.of else []
             case Text(text, lead, command):
                 bold = f"**{plain(lead.strip())}** " if lead.strip() else ""
                 typed = f" `{printable(command)}`" if command else ""
@@ -332,7 +333,8 @@ def _in_one_line(table: Table) -> Result:
 def _html(block: Block) -> str:
     match block:
         case Heading(level=level):
-            return f"<h{level}>{_safe(block.whole)}</h{level}>"
+            of = f'<p class="small"><code>{_safe(block.of)}</code></p>' if block.of else ""
+            return f"<h{level}>{_safe(block.text)}</h{level}>{of}"
         case Text():
             return _paragraph(block)
         case Items(texts):

@@ -286,12 +286,12 @@ def test_annotations_of_hostile_names(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_the_step(result: GateResult, refused: GateResult, tmp_path: Path) -> None:
-    assert step_summary(result).startswith("# wbscope gate: FAIL: 2 FAIL")
-    assert step_summary(refused).startswith("# wbscope gate: REFUSED")
+    assert step_summary(result).startswith("## wbscope gate: FAIL: 2 FAIL")
+    assert step_summary(refused).startswith("## wbscope gate: REFUSED")
     rows = [line for line in step_summary(hostile(tmp_path)).splitlines() if line[:1] == "|"]
     assert len(rows) == 3
     large = step_summary(result, expected="x" * (1 << 20))
-    assert large.startswith("# wbscope gate: FAIL: 2 FAIL")
+    assert large.startswith("## wbscope gate: FAIL: 2 FAIL")
     assert len(large) < 1 << 10
 
 

@@ -131,7 +131,8 @@ def test_blocks_as_text() -> None:
 
 def test_blocks_as_markdown() -> None:
     assert blocks_markdown(_BLOCKS).split("\n\n") == [
-        "# RUN: A device is slow",
+        "# A device is slow",
+        "`RUN`",
         "> events were lost\n>\n> and more",
         "**warning** dd waited 3 s",
         "see:",

@@ -217,7 +217,7 @@ def test_gains_of_a_real_run() -> None:
     assert "vmstat.allocstall_normal_count" in found  # by pattern
     assert scalars["vmstat.nr_vmscan_write_count"][0].better == "lower"
     throttled = scalars["vmstat.pgscan_direct_throttle_count"][0]
-    assert "had to wait for kswapd" in throttled.meaning  # the exact name, not the pattern
+    assert "was throttled until kswapd" in throttled.meaning  # the exact name, not the pattern
 
 
 def test_a_counter_that_went_back() -> None:
