@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from wbscope.base.result import Amount, Result, unit_of
@@ -284,8 +285,8 @@ def check_document(agreement: Agreement) -> Document:
 
 def _check_blocks(agreement: Agreement) -> Iterator[Block]:
     yield Heading(f"wbscope check: {agreement.run}", 1)
-    yield from doubts(agreement.result.warnings)
-    yield Text(f"{agreement.told()}.", apart=True)
+    first, *others = [*doubts(agreement.result.warnings), Text(f"{agreement.told()}.")]
+    yield from (replace(first, apart=True), *others)
     rows = agreement.result.records()
     compared = [_cells(row) for row in rows if row["verdict"] != NOT_RECORDED]
     columns = ("verdict", "source", "what", "trace", "other", "residual")
