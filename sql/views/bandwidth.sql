@@ -542,14 +542,16 @@ WITH
   ),
   -- What the machine wrote by each second, where it wrote for one bdi only.
   second AS (
-    SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
-    FROM raw_global_dirty_state AS g
-    CROSS JOIN wb_units AS u
-    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
-    GROUP BY g.ts / u.second_ns
-    UNION ALL
-    SELECT min(g.ts), min(g.nr_written)
-    FROM raw_global_dirty_state AS g
+    SELECT e.ts, e.nr_written
+    FROM (
+      SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
+      FROM raw_global_dirty_state AS g
+      CROSS JOIN wb_units AS u
+      GROUP BY g.ts / u.second_ns
+      UNION ALL
+      SELECT min(g.ts), min(g.nr_written)
+      FROM raw_global_dirty_state AS g
+    ) AS e
     WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
   ),
   stepped AS (

@@ -36,11 +36,16 @@ _SEVERITIES = ("severe", "warning", "note", "ok")
 
 @dataclass(frozen=True)
 class Heading:
-    """The first of a document has level 1, its sections 2 and 3; `of` is what it is said of."""
+    """The first of a document has level 1, its sections 2 and 3.
+
+    of       what it is said of
+    is_line  text has it in one line, whatever it names
+    """
 
     text: str
     level: int = 2
     of: str = ""
+    is_line: bool = False
 
     @property
     def whole(self) -> str:
@@ -171,10 +176,11 @@ def block_lines(block: Block, width: int, *, is_first: bool = False) -> list[str
     """The lines of one block, with the empty one in front of it."""
     match block:
         case Heading(text, 1, of):
-            is_wide = of and len(block.whole) > width
-            return (
-                [printable(f"{of}:"), *fill(text, width)] if is_wide else fill(block.whole, width)
-            )
+            if block.is_line:
+                return [printable(text)]
+            if of and len(block.whole) > width:
+                return [printable(f"{of}:"), *fill(text, width)]
+            return fill(block.whole, width)
         case Heading(text, level):
             gap = [] if is_first else [""]
             return [*gap, text, _UNDERLINES[level] * len(text)]

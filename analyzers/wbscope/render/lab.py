@@ -53,7 +53,7 @@ def lab_document(report: LabReport, pairs: int = MOST_PAIRS) -> Document:
 
 def lab_blocks(report: LabReport, pairs: int) -> Iterator[Block]:
     """The same, block by block."""
-    yield Heading(f"wbscope lab report: {report.lab.title}", 1)
+    yield Heading(f"wbscope lab report: {report.lab.title}", 1, is_line=True)
     yield Text(tried_text(report))
     yield from (Text(line, is_doubt=True) for line in (*made_lines(report), *_doubts(report)))
     yield Table(_cells(report), "Cells")

@@ -105,7 +105,7 @@ def story_document(story: Story) -> Document:
 def _story_blocks(story: Story) -> Iterator[Block]:
     dur = story.facts.get("dur")
     took = "" if dur is None else f", {format_value('dur', 'ns', dur)}"
-    yield Heading(f"{story.run}: wait {story.stall}{took}", 1)
+    yield Heading(f"{story.run}: wait {story.stall}{took}", 1, is_line=True)
     for at, text in sorted(story.lines, key=lambda line: line[0]):
         yield Text(text, f"{format_value('ts', 'ns', at):>13}  ")
     if story.finding:
@@ -284,7 +284,7 @@ def check_document(agreement: Agreement) -> Document:
 
 
 def _check_blocks(agreement: Agreement) -> Iterator[Block]:
-    yield Heading(f"wbscope check: {agreement.run}", 1)
+    yield Heading(f"wbscope check: {agreement.run}", 1, is_line=True)
     first, *others = [*doubts(agreement.result.warnings), Text(f"{agreement.told()}.")]
     yield from (replace(first, apart=True), *others)
     rows = agreement.result.records()
