@@ -380,12 +380,13 @@ class Output:
         ending = self._ending
         if ending in _OTHERS or self.form not in forms:
             found = self.flag or f"-o {self.output}"
+            good = ".html" if HTML in forms else ".txt"
             raise UsageError(
                 "unknown-format",
                 found,
                 f"is no format of this {noun}: {ending if ending in _OTHERS else self.form}",
                 have=", ".join(end for end, form in _ENDINGS.items() if form in forms),
-                fix=f"-o {shlex.quote(str(Path(self._stem).with_suffix('.html')))}",
+                fix=f"-o {shlex.quote(str(Path(self._stem).with_suffix(good)))}",
             )
         named = _ENDINGS.get(ending, TEXT)
         if self.flag and named not in (TEXT, self.form):

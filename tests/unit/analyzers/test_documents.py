@@ -96,6 +96,12 @@ def test_a_name_that_says_another_format(wbscope: Wbscope, tmp_path: Path, verb:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_fix_of_a_format_is_one_that_there_is(wbscope: Wbscope, tmp_path: Path) -> None:
+    ran = wbscope.run("explain", _RUN, "--short", "-o", "a.html", cwd=tmp_path)
+    check_error(ran.stderr, "unknown-format", "a.html", fix="-o a.txt")
+    assert wbscope.run("explain", _RUN, "--short", "-o", "a.txt", cwd=tmp_path).returncode == 0
+
+
 _TASK = "<b>|`evil`\x1b[31m"
 _BLOCKS = (
     Heading("A device is slow", 1, "RUN"),
