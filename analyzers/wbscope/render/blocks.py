@@ -182,10 +182,10 @@ def block_lines(block: Block, width: int, *, is_first: bool = False) -> list[str
                 return [printable(f"{of}:"), *fill(text, width)]
             return fill(block.whole, width)
         case Heading(text, level):
-            gap = [] if is_first else [""]
-            return [*gap, text, _UNDERLINES[level] * len(text)]
+            gap, line = [] if is_first else [""], printable(text)
+            return [*gap, line, _UNDERLINES[level] * len(line)]
         case Text(text, lead, command, indent):
-            lines = fill(text, width - indent, lead, command)
+            lines = fill(text, width - indent, printable(lead), command)
             gap = [""] if block.apart and not is_first else []
             return [*gap, *(f"{' ' * indent}{line}" for line in lines)]
         case Items(texts):
@@ -193,7 +193,7 @@ def block_lines(block: Block, width: int, *, is_first: bool = False) -> list[str
         case Commands(lines=typed, lead=lead, indent=indent):
             pads = [lead, *[" " * len(lead)] * (len(typed) - 1)]
             return [
-                f"{' ' * indent}{pad}{printable(line)}"
+                printable(f"{' ' * indent}{pad}{line}")
                 for pad, line in zip(pads, typed, strict=False)
             ]
         case Table(result, layout="stacked"):
@@ -279,20 +279,20 @@ def blocks_markdown(blocks: Iterable[Block]) -> str:
         was_doubt = is_doubt
         match block:
             case Heading(level=level):
-                parts.append(f"{'#' * level} {plain(printable(block.text))}")
+                parts.append(f"{'#' * level} {_plain(block.text)}")
                 parts += [f"`{printable(block.of)}`"] if block.of else []
             case Text(text, lead, command):
-                bold = f"**{plain(lead.strip())}** " if lead.strip() else ""
+                bold = f"**{_plain(lead.strip())}** " if lead.strip() else ""
                 typed = f" `{printable(command)}`" if command else ""
-                told = f"{bold}{plain(printable(text))}{typed}"
+                told = f"{bold}{_plain(text)}{typed}"
                 if is_doubt and follows:
                     parts[-1] += f"\n>\n> {told}"
                 else:
                     parts.append(f"> {told}" if is_doubt else told)
             case Items(texts):
-                parts.append("\n".join(f"- {plain(printable(text))}" for text in texts))
+                parts.append("\n".join(f"- {_plain(text)}" for text in texts))
             case Commands(lines, lead):
-                told = f"{plain(lead.strip())}\n\n" if lead.strip() else ""
+                told = f"{_plain(lead.strip())}\n\n" if lead.strip() else ""
                 typed = "\n".join(printable(line) for line in lines)
                 parts.append(f"{told}```sh\n{typed}\n```")
             case Table():
@@ -300,6 +300,10 @@ def blocks_markdown(blocks: Iterable[Block]) -> str:
             case Figure():
                 pass
     return "\n\n".join(parts) + "\n"
+
+
+def _plain(text: str) -> str:
+    return plain(printable(text))
 
 
 def blocks_html(blocks: Sequence[Block]) -> str:

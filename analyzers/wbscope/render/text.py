@@ -119,7 +119,7 @@ def folded(text: str, width: int, indent: str = "  ", *, whole_words: bool = Tru
 
 def headings(result: Result) -> list[str]:
     """The names of the columns; the unit is in each cell instead."""
-    return [short_name(name, result.units.get(name)) for name in result.columns]
+    return [printable(short_name(name, result.units.get(name))) for name in result.columns]
 
 
 def column_texts(result: Result, index: int) -> list[str]:

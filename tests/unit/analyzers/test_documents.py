@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -133,6 +134,32 @@ def test_blocks_as_text() -> None:
         "* comm: a name",
     ]
     assert blocks_text(_BLOCKS[:1], 20).splitlines() == ["RUN:", "A device is slow"]
+
+
+_EVIL = "a\x1b[31m<i>|"
+
+
+@pytest.mark.parametrize("write", [blocks_text, blocks_markdown, lambda b: blocks_html([*b])])
+def test_no_block_brings_what_steers_a_terminal_or_a_page(write: Callable[..., str]) -> None:
+    table = Result("t", (_EVIL, "metric", _EVIL), {}, [(_EVIL, _EVIL, _EVIL)], keys=(_EVIL,))
+    named = Result("t", ("", "metric", _EVIL, "below"), {}, [("", _EVIL, _EVIL, _EVIL)])
+    said = write(
+        [
+            *(Heading(_EVIL, level, of) for level in (1, 2, 3) for of in ("", _EVIL)),
+            Heading(_EVIL, 1, is_line=True),
+            Text(_EVIL, lead=f"{_EVIL} ", command=_EVIL),
+            Text(_EVIL, is_doubt=True),
+            Items((_EVIL,)),
+            Commands((_EVIL,), lead="see: "),
+            Table(table, _EVIL),
+            Table(table, _EVIL, layout="stacked"),
+            Table(named, _EVIL, layout="lean", below="below"),
+        ]
+    )
+    assert "\x1b" not in said
+    assert said.count("\\x1b") >= 16
+    if said.startswith("<!DOCTYPE"):
+        assert "<i>" not in said
 
 
 def test_blocks_as_markdown() -> None:
