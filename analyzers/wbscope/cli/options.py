@@ -325,6 +325,10 @@ _OTHERS = frozenset(
 )
 
 
+def _ending_of(form: str) -> str:
+    return next(end for end, one in _ENDINGS.items() if one == form)
+
+
 @dataclass(frozen=True)
 class Output:
     """Options: the format, and where it goes; '-' is stdout.
@@ -368,33 +372,32 @@ class Output:
                 "would write a binary file to the terminal",
                 fix="--parquet FILE.parquet",
             )
-        self._check_name(forms, noun)
         if self.file is not None:
-            ending = next(end for end, form in _ENDINGS.items() if form == self.form)
             argument = "output" if self.name == self.output else self.form
             paths = [Path(path) for path in inputs]
-            check_output(self.name, self.force, paths, f"{noun}{ending}", argument)
+            check_output(self.name, self.force, paths, f"{noun}{_ending_of(self.form)}", argument)
+        self._check_name(forms, noun)
 
     def _check_name(self, forms: Sequence[str], noun: str) -> None:
         """No file holds what its name does not say."""
-        ending = self._ending
-        if ending in _OTHERS or self.form not in forms:
-            found = self.flag or f"-o {self.output}"
-            good = ".html" if HTML in forms else ".txt"
+        ending, form = self._ending, self.form
+        own = f"-o {self.output}" if self.name == self.output else f"{self.flag} {self.name}"
+        if ending in _OTHERS or form not in forms:
+            has = bool(self.flag) and form in forms
+            good = _ending_of(form if has else HTML if HTML in forms else TEXT)
             raise UsageError(
                 "unknown-format",
-                found,
-                f"is no format of this {noun}: {ending if ending in _OTHERS else self.form}",
-                have=", ".join(end for end, form in _ENDINGS.items() if form in forms),
+                own if has or not self.flag else self.flag,
+                f"is no format of this {noun}: {ending if ending in _OTHERS else form}",
+                have=", ".join(end for end, one in _ENDINGS.items() if one in forms),
                 fix=f"-o {shlex.quote(str(Path(self._stem).with_suffix(good)))}",
             )
-        named = _ENDINGS.get(ending, TEXT)
-        if self.flag and named not in (TEXT, self.form):
+        if self.flag and _ENDINGS.get(ending, form) not in (TEXT, form):
             raise UsageError(
                 "two-formats",
-                f"{self.flag} -o {self.output}",
-                f"is {self.form} in a file whose name says {ending}",
-                fix=f"-o {self.output}",
+                own if self.name != self.output else f"{self.flag} {own}",
+                f"is {form} in a file whose name says {ending}",
+                fix=f"-o {shlex.quote(self.name)}",
             )
 
     def _flags(self) -> list[str]:
@@ -428,7 +431,7 @@ class Output:
 
     @property
     def _ending(self) -> str:
-        return "" if self.output == _STDOUT else Path(self.output).suffix.lower()
+        return "" if self.name == _STDOUT else Path(self.name).suffix.lower()
 
     @property
     def is_named(self) -> bool:
@@ -437,7 +440,7 @@ class Output:
 
     @property
     def _stem(self) -> str:
-        return "answer" if self.output == _STDOUT else self.output
+        return "answer" if self.name in ("", _STDOUT) else self.name
 
     @property
     def is_raw(self) -> bool:
@@ -460,7 +463,8 @@ class Output:
     @property
     def name(self) -> str:
         """The file as it was named."""
-        return self.html or self.parquet or self.output
+        named = (name for name in (self.html, self.parquet) if name is not None)
+        return next(named, self.output)
 
     @property
     def file(self) -> Path | None:

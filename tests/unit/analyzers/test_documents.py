@@ -103,6 +103,26 @@ def test_the_fix_of_a_format_is_one_that_there_is(wbscope: Wbscope, tmp_path: Pa
     assert wbscope.run("explain", _RUN, "--short", "-o", "a.txt", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "slug", "found", "fix"),
+    [
+        ("--html a.json", "two-formats", "--html a.json", "-o a.json"),
+        ("--csv -o a.md", "two-formats", "--csv -o a.md", "-o a.md"),
+        ("--parquet a.xlsx", "unknown-format", "--parquet a.xlsx", "-o a.parquet"),
+        ("--markdown -o a.pdf", "unknown-format", "-o a.pdf", "-o a.md"),
+        ("-o a.pdf", "unknown-format", "-o a.pdf", "-o a.html"),
+        ("--html a.html -o b.html", "two-outputs", "b.html", "--html b.html"),
+    ],
+)
+def test_a_format_and_a_name_that_differ(
+    wbscope: Wbscope, tmp_path: Path, words: str, slug: str, found: str, fix: str
+) -> None:
+    ran = wbscope.run("query", "fairness", _RUN, *words.split(), cwd=tmp_path)
+    assert ran.returncode == 2
+    check_error(ran.stderr, slug, found, fix=fix)
+    assert wbscope.run("query", "fairness", _RUN, *fix.split(), cwd=tmp_path).returncode == 0
+
+
 _TASK = "<b>|`evil`\x1b[31m"
 _BLOCKS = (
     Heading("A device is slow", 1, "RUN"),
