@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import Literal
 
 from rich.cells import cell_len
@@ -308,20 +307,11 @@ def _plain(text: str) -> str:
 
 def blocks_html(blocks: Sequence[Block]) -> str:
     """One page that needs nothing else; the same blocks give the same bytes."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from wbscope.render.sections import asset, policy, template
 
-    from wbscope.render.sections import asset, policy
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     style = asset("report.css")
     title = next((one.whole for one in blocks if isinstance(one, Heading)), "wbscope")
-    return environment.get_template("page.html.j2").render(
+    return template("page.html.j2").render(
         title=printable(title),
         policy=policy((), [style]),
         style=style,
@@ -380,7 +370,7 @@ def _table(block: Table) -> str:
     label = escape(f"{printable(title)}, table")
     parts = [f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{html}</div>']
     if (hidden := len(block.result) - block.most) > 0:
-        parts.append(f'<p class="small">{hidden} more rows: as JSON it has all.</p>')
+        parts.append(f'<p class="small">{hidden} more rows are in the JSON document.</p>')
     if meanings := meanings_of(block.result):
         told = "".join(f"<dt>{_safe(name)}</dt><dd>{_safe(text)}</dd>" for name, text in meanings)
         told = f'<dl class="facts">{told}</dl>'

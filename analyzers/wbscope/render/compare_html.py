@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from wbscope.base.units import prefix_step
@@ -39,7 +38,7 @@ from wbscope.render.compare import (
     title_line,
     warned_text,
 )
-from wbscope.render.sections import asset, policy
+from wbscope.render.sections import asset, policy, template
 from wbscope.render.text import printable
 from wbscope.stats.estimates import Shift
 
@@ -58,15 +57,9 @@ def compare_html(
     comparison: Comparison, pauses: Mapping[str, Sequence[Curve]], faces: bool = True
 ) -> str:
     """The page; `pauses` has the curves of each side's runs, if there are any."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = Path(__file__).with_name("templates")
-    environment = Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined
-    )
     known = {name: curves for name, curves in pauses.items() if any(curves)}
     script, style = asset("compare.js"), asset("compare.css")
-    return environment.get_template("compare.html.j2").render(
+    return template("compare.html.j2").render(
         script=script,
         style=style,
         policy=policy([script], [style]),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import Argument
@@ -28,6 +27,7 @@ from wbscope.render.sections import (
     open_command,
     policy,
     tables_of_page,
+    template,
 )
 from wbscope.render.text import printable, warning_text
 from wbscope.render.verdict import commands_of, head_line
@@ -155,16 +155,6 @@ def report_html(pages: Sequence[RunPage], *, clock: bool = False) -> str:
 
     The same runs give the same bytes.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = Path(__file__).with_name("templates")
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     scripts = [asset("uPlot.iife.min.js"), asset("report.js")]
     style = f"{asset('uPlot.min.css')}\n{asset('report.css')}"
     figures = figures_of(pages)
@@ -175,7 +165,7 @@ def report_html(pages: Sequence[RunPage], *, clock: bool = False) -> str:
         if len(pages) == 1
         else f"{len(pages)} runs: {', '.join(page.name for page in pages)}"
     )
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         title=printable(title),
         policy=policy(scripts, [style]),
         style=style,

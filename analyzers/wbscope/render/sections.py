@@ -11,7 +11,7 @@ from dataclasses import replace
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wbscope.base.result import Notice, Result, unit_of
 from wbscope.base.system import join
@@ -31,6 +31,9 @@ from wbscope.render.text import (
     warning_text,
 )
 from wbscope.run.labels import joined
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # Longer tables have a command for all rows.
 MOST_ROWS = 100
@@ -356,6 +359,20 @@ _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 def asset(name: str) -> str:
     """The text of a file that goes into pages."""
     return (_FOLDER / name).read_text(encoding="utf-8").rstrip("\n")
+
+
+def template(name: str) -> Template:
+    """A page to be filled; whatever it is given is escaped, and nothing may be missing."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def json_for_script(content: Any) -> str:
