@@ -208,7 +208,7 @@ _WORK_TEXT = (
     + ", ".join(f'{{ {value}, "{word}" }}' for value, word in enumerate(_REASONS))
     + "), (unsigned long)REC->cgroup_ino"
 )
-_ISSUE = (
+ISSUE = (
     "dev_t dev",
     "sector_t sector",
     "unsigned int nr_sector",
@@ -217,7 +217,7 @@ _ISSUE = (
     "char comm[16]",
     "__data_loc char[] cmd",
 )
-_ISSUE_TEXT = (
+ISSUE_TEXT = (
     '"%d,%d %s %u (%s) %llu + %u [%s]", ((unsigned int) ((REC->dev) >> 20)), ((unsigned int) '
     "((REC->dev) & ((1U << 20) - 1))), REC->rwbs, REC->bytes, __get_str(cmd), "
     "(unsigned long long)REC->sector, REC->nr_sector, REC->comm"
@@ -325,7 +325,7 @@ _EVENTS |= {
         ("char name[32]",),
         '"bdi=%s", REC->name',
     ),
-    "block_rq_issue": ("block", 1191, _ISSUE, _ISSUE_TEXT),
+    "block_rq_issue": ("block", 1191, ISSUE, ISSUE_TEXT),
     "block_bio_queue": ("block", 1185, _BIO, _BIO_TEXT),
     "mm_vmscan_lru_shrink_inactive": (
         "vmscan",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .formats import EventFormat, Value, build_format
-from .kernel_events import NAMES, formats
+from .kernel_events import ISSUE, ISSUE_TEXT, NAMES, formats
 from .tracedat import Trace
 
 __all__ = [
@@ -110,19 +110,6 @@ _COMMIT = ("dev_t dev", "unsigned char sync_commit", "int transaction")
 _COMMIT_TEXT = f'"dev %d,%d transaction %u sync %d", {_DEV}, REC->transaction, REC->sync_commit'
 _DELAY = ("unsigned int usec_timeout", "unsigned int usec_delayed")
 _DELAY_TEXT = '"usec_timeout=%u usec_delayed=%u", REC->usec_timeout, REC->usec_delayed'
-_REQUEST = (
-    "dev_t dev",
-    "sector_t sector",
-    "unsigned int nr_sector",
-    "unsigned int bytes",
-    "char rwbs[8]",
-    "char comm[16]",
-    "__data_loc char[] cmd",
-)
-_REQUEST_TEXT = (
-    f'"%d,%d %s %u (%s) %llu + %u [%s]", {_DEV}, REC->rwbs, REC->bytes, __get_str(cmd), '
-    "(unsigned long long)REC->sector, REC->nr_sector, REC->comm"
-)
 _OTHER_CALLS = ("fdatasync", "syncfs", "sync_file_range", "msync")
 _FD = (
     ("int __syscall_nr", "unsigned int fd @8"),
@@ -228,8 +215,8 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "xfs_log_grant_sleep": ("xfs", 1030, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "xfs_log_grant_wake": ("xfs", 1031, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "xfs_log_cil_wait": ("xfs", 1032, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
-    "block_rq_insert": ("block", 1190, _REQUEST, _REQUEST_TEXT),
-    "block_rq_issue": ("block", 1191, _REQUEST, _REQUEST_TEXT),
+    "block_rq_insert": ("block", 1190, ISSUE, ISSUE_TEXT),
+    "block_rq_issue": ("block", 1191, ISSUE, ISSUE_TEXT),
     "sys_enter_fsync": (
         "syscalls",
         820,
