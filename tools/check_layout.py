@@ -413,7 +413,7 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
         (27_120, "lines of SQL", sum(lines("sql/", ".sql"))),
         (53_610, "lines of Python", sum(python)),
         (210, "files of Python", len(python)),
-        (84_810, "lines of tests", sum(lines("tests/", ".py"))),
+        (84_850, "lines of tests", sum(lines("tests/", ".py"))),
         (28_000, "words of docs by hand", words_by_hand(paths)),
         (5_610, "words of reference by hand", words_by_hand(paths, reference=True)),
         (1_720, "tracked files", len(paths)),

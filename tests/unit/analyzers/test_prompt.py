@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from support.stdlib import ENDLESS, runs_a_statement
 from support.waits import GUARD_SECONDS, wait_until
@@ -150,6 +151,25 @@ def test_ctrl_c_stops_the_statement_and_the_prompt_is_back(terminal: Terminal) -
     assert screen.ask("SELECT 7 AS a;") == "a\r\n-\r\n7\r\n"
 
 
+@contextmanager
+def keyboard(
+    database: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[PipeInput, wbscope.Run]]:
+    """Keys for a prompt of this process; signals are handled as before at the end."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with (
+            create_pipe_input() as keys,
+            create_app_session(input=keys, output=DummyOutput()),
+            wbscope.open(database) as run,
+        ):
+            yield keys, run
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
 def test_ctrl_c_while_the_prompt_is_taken_down(
     database: Path,
     tmp_path: Path,
@@ -168,19 +188,9 @@ def test_ctrl_c_while_the_prompt_is_taken_down(
         return text
 
     monkeypatch.setattr(PromptSession, "prompt", prompt)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with (
-            create_pipe_input() as keys,
-            create_app_session(input=keys, output=DummyOutput()),
-            wbscope.open(database) as run,
-        ):
-            keys.send_text("SELECT 7 AS lucky;\r.quit\r")
-            Shell(run, None, False).run()
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+    with keyboard(database, tmp_path, monkeypatch) as (keys, run):
+        keys.send_text("SELECT 7 AS lucky;\r.quit\r")
+        Shell(run, None, False).run()
     assert broken == ["SELECT 7 AS lucky;"]
     told = capsys.readouterr()
     assert "stopped" in told.err.splitlines()
@@ -203,19 +213,8 @@ def test_a_kill_takes_no_callback_of_the_prompt_with_it(
         return whole(session, pre_run=begin)
 
     monkeypatch.setattr(PromptSession, "prompt", prompt)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with (
-            create_pipe_input() as keys,
-            create_app_session(input=keys, output=DummyOutput()),
-            wbscope.open(database) as run,
-            pytest.raises(KeyboardInterrupt),
-        ):
-            Shell(run, None, False).run()
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+    with keyboard(database, tmp_path, monkeypatch) as (_, run), pytest.raises(KeyboardInterrupt):
+        Shell(run, None, False).run()
     assert went_on == [True]
 
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "support.h"
 
 namespace wbscope {
 namespace {
@@ -128,17 +129,7 @@ class RecordStreamTest : public ::testing::Test {
     }
     return {};
   }
-  std::string rows(const std::string& sql) {
-    Statement query(db_, sql);
-    std::string out;
-    while (query.step()) {
-      if (!out.empty()) out += ' ';
-      for (int i = 0; i < query.columns(); ++i) {
-        out += (i == 0 ? "" : "|") + std::string(query.is_null(i) ? "NULL" : query.text(i));
-      }
-    }
-    return out;
-  }
+  std::string rows(const std::string& sql) { return testing::rows(db_, sql); }
 
   Database db_{":memory:", "test", Database::Mode::kCreate};
   RunWriter run_{db_};

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "sink/database.h"
+
 // libtraceevent 1.7 leaks a few bytes when it gives up on a format; the
 // program parses each format once and ends.
 extern "C" const char* __lsan_default_suppressions();
@@ -52,6 +54,18 @@ std::string read_file(const std::string& path) {
   std::ostringstream content;
   content << in.rdbuf();
   return content.str();
+}
+
+std::string rows(Database& db, const std::string& sql) {
+  Statement query(db, sql);
+  std::string out;
+  while (query.step()) {
+    if (!out.empty()) out += ' ';
+    for (int i = 0; i < query.columns(); ++i) {
+      out += (i == 0 ? "" : "|") + std::string(query.is_null(i) ? "NULL" : query.text(i));
+    }
+  }
+  return out;
 }
 
 Bytes& Bytes::integer(std::uint64_t value, unsigned bytes) {

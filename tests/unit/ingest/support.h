@@ -13,6 +13,10 @@
 #include "base/byte_reader.h"
 #include "base/error.h"
 
+namespace wbscope {
+class Database;
+}
+
 namespace wbscope::testing {
 
 // A new directory, removed with all that is in it.
@@ -34,6 +38,9 @@ class TempDir {
 };
 
 [[nodiscard]] std::string read_file(const std::string& path);
+
+// What a statement answers: "a|NULL b|2".
+[[nodiscard]] std::string rows(Database& db, const std::string& sql);
 
 // Bytes one after the other, integers in the given order.
 class Bytes {

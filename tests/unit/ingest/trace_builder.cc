@@ -209,6 +209,16 @@ TraceSpec small_trace() {
   return spec;
 }
 
+TraceSpec one_event_of_32_bits() {
+  TraceSpec spec;
+  spec.order = ByteOrder::kBig;
+  spec.long_bytes = 4;
+  spec.header_page = header_page_text(4);
+  const std::string record = tiny_record(spec.order, 11, 5);
+  spec.cpu_pages = {PageBuilder(ByteOrder::kBig, 4).start(9).record(1, record).build()};
+  return spec;
+}
+
 ReadBack read_back(const std::string& path) {
   const InputFile file(path);
   ReadBack back;
@@ -248,6 +258,23 @@ std::string check_every_truncation(const std::string& file, std::uint64_t events
     }
   }
   if (complete == 0) wrong += "not even the whole file gives all events\n";
+  return wrong;
+}
+
+std::string check_every_inversion(const std::string& file, std::uint64_t events) {
+  const TempDir dir;
+  std::string wrong;
+  for (std::size_t at = 0; at < file.size(); ++at) {
+    std::string bad = file;
+    bad[at] = static_cast<char>(~bad[at]);
+    const std::string where = "byte " + std::to_string(at) + ": ";
+    try {
+      const ReadBack back = read_back(dir.write("trace.dat", bad));
+      if (back.events > events) wrong += where + "more events than there are\n";
+    } catch (const Error& error) {
+      if (error.exit_code() != Exit::kInput) wrong += where + "exit code is not 3\n";
+    }
+  }
   return wrong;
 }
 

@@ -40,6 +40,8 @@ struct TraceSpec {
 // Two CPUs with three events each, on two pages each.
 [[nodiscard]] TraceSpec small_trace();
 inline constexpr std::uint64_t kSmallTraceEvents = 6;
+// One event, as a big-endian machine of 32 bits writes it.
+[[nodiscard]] TraceSpec one_event_of_32_bits();
 
 // What the reader makes of a file: TraceInfo, and all pages walked.
 struct ReadBack {
@@ -54,5 +56,7 @@ struct ReadBack {
 // Cuts the file at every byte. Each piece must give an Error with exit 3, tell
 // of damage, or lose nothing. Returns what is wrong, empty when nothing is.
 [[nodiscard]] std::string check_every_truncation(const std::string& file, std::uint64_t events);
+// The same with any one byte wrong: an error, or damage, or at least no more events.
+[[nodiscard]] std::string check_every_inversion(const std::string& file, std::uint64_t events);
 
 }  // namespace wbscope::testing

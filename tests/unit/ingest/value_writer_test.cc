@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support.h"
+
 namespace wbscope {
 namespace {
 
@@ -16,17 +18,7 @@ class ValueWriterTest : public ::testing::Test {
     return writer_.field(event, {.name = name, .type = type});
   }
   // The rows of a query, each "a|b|..." of quote()d values.
-  std::string rows(const std::string& sql) {
-    Statement query(db_, sql);
-    std::string out;
-    while (query.step()) {
-      if (!out.empty()) out += ' ';
-      for (int i = 0; i < query.columns(); ++i) {
-        out += (i == 0 ? "" : "|") + std::string(query.is_null(i) ? "NULL" : query.text(i));
-      }
-    }
-    return out;
-  }
+  std::string rows(const std::string& sql) { return testing::rows(db_, sql); }
 
   Database db_{":memory:", "test", Database::Mode::kCreate};
   ValueWriter writer_{db_};
