@@ -10,11 +10,11 @@
 -- @when      cause_unknown
 -- @severity  warning
 -- @confidence cannot tell
--- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}[, asleep for
---   {asleep_ratio} of the {life_ns} that {longest:raw} was seen][, and dirtied
---   {dirtied_bytes_per_s}][; one write was blocked for {call_part_ns} of that];
---   {why:raw}[ {idle_ratio} of that time, and what blocked them then is not
---   known][; the kernel estimates {estimate_bytes_per_s} for the device].
+-- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}[, and dirtied
+--   {dirtied_bytes_per_s}][; {longest:raw} was asleep for {asleep_ratio} of its
+--   {life_ns}][; one write was blocked for {call_part_ns} of that]; {why:raw}[
+--   {idle_ratio} of that time, and what blocked them then is not known][; the
+--   kernel estimates {estimate_bytes_per_s} for the device].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cause_unknown,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=cause_unknown,
 --   bdi={bdi}); life_ns = max(life_ns, tid={tid}); asleep_ratio =

@@ -9,10 +9,10 @@
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}, throttled by
---   another cgroup's dirty pages: {own_share_ratio} of the dirty pages were
---   their own[ and {holder_share_ratio} belonged to {holder_cgroup_ino}][, and
---   besides these only pages of {likely_cgroup_ino} were written][; {bdi} was
---   idle for {idle_ratio} of that time].
+--   another cgroup's dirty pages: {own_share_ratio} of the dirty pages
+--   belonged to their own cgroup[ and {holder_share_ratio} to
+--   {holder_cgroup_ino}][, and besides these only pages of {likely_cgroup_ino}
+--   were written][; {bdi} was idle for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cgroup_starves,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); own_share_ratio =
 --   mean(own_share_ratio, total_ns, finding=cgroup_starves, bdi={bdi},

@@ -9,8 +9,9 @@
 -- @confidence inferred
 -- @sentence  {tasks} waited {cost_task_ns} although {bdi} was idle for
 --   {idle_ratio} of that time: their pages were under writeback, but requests
---   were held back above the disk, as by[ {stacked_bdi} itself, or][
---   {mapped_bdi} while suspended, or] io.max[ (cgroup {limited_cgroup_ino})].
+--   were held back above the disk, as[ {stacked_bdi} itself may do, or][
+--   {mapped_bdi} does while suspended, or] io.max does[ (cgroup
+--   {limited_cgroup_ino})].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})

@@ -10,9 +10,9 @@
 -- @sentence  [The dirty limit changed from {from_bytes} to {to_bytes} after
 --   {after_ns}, when {dirty_bytes} were dirty][The dirty limit changed
 --   {changes_count:time}, between {low_bytes} and {high_bytes}][: {tasks}
---   waited {held_ns} until less was dirty][{tasks} waited {before_ns} until
---   less was dirty than the limit, which was lowered before this part][, and
---   one write was blocked for {call_part_ns} of that].
+--   waited {held_ns} until less was dirty than the limit][{tasks} waited
+--   {before_ns} until less was dirty than the limit, which was lowered before
+--   this part][, and one write was blocked for {call_part_ns} of that].
 -- @evidence  limit_changes: from_bytes = max(from_bytes); to_bytes =
 --   max(to_bytes); after_ns = max(after_ns); dirty_bytes = max(dirty_bytes);
 --   low_bytes = min(low_bytes); high_bytes = max(high_bytes); changes_count =
@@ -21,8 +21,8 @@
 --   before_ns = sum(total_ns, finding=limit_changed); call_part_ns =
 --   max(call_part_max_ns, finding=limit_changed)
 -- @advice    [Change limits while little is dirty, such as after a sync: with
---   {to_bytes} from the start no task had waited for the pages that the old
---   limit allowed.]
+--   {to_bytes} from the start no task would have waited for the pages that the
+--   old limit allowed.]
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note

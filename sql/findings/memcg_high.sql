@@ -9,8 +9,8 @@
 -- @severity  warning
 -- @confidence inferred
 -- @sentence  {tasks} slept {cost_task_ns} right after the reclaim of their
---   memory cgroup, the longest time for {longest_ns}: most likely that cgroup
---   was above its memory.high, which makes its tasks sleep for up to 2 s.
+--   memory cgroup (longest {longest_ns}): most likely that cgroup was above its
+--   memory.high, which makes its tasks sleep for up to 2 s.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=memcg_high);
 --   longest_ns = max(max_ns, finding=memcg_high)
 -- @advice    Look at memory.high and memory.current of the cgroup of these

@@ -8,8 +8,8 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} at the start of writing to {bdi}:
---   the kernel assumed {believed_bytes_per_s} until it had measured the disk
---   ({disk_bytes_per_s})[; one write was blocked for {call_part_ns} of that].
+--   the kernel estimated its bandwidth at {believed_bytes_per_s}, but it wrote
+--   {disk_bytes_per_s}[; one write was blocked for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi}); call_part_ns = max(call_part_max_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi})

@@ -9,8 +9,7 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {task} was ready to run and had no CPU for {ready_ns} of
---   {seen_ns} ({ready_ratio}), the longest time for {longest_ns}[, and
---   {more:raw} likewise].
+--   {seen_ns} ({ready_ratio}; longest {longest_ns})[, and {more:raw} as well].
 -- @evidence  run_queue: ready_ns = max(ready_ns, tid={tid}, comm={comm});
 --   seen_ns = max(seen_ns, tid={tid}, comm={comm}); ready_ratio =
 --   max(ready_ratio, tid={tid}, comm={comm}); longest_ns = max(longest_ns,

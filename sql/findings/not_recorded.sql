@@ -6,7 +6,7 @@
 --   of this one, it was off, or no task was throttled.
 -- @severity  warning
 -- @confidence measured
--- @sentence  The trace cannot show throttling: {why}.
+-- @sentence  Whether tasks were throttled is unknown: {why}.
 -- @evidence  event_counts
 -- @advice    Record with a profile: record --profile writeback.
 -- @column    cost_task_ns INTEGER 0

@@ -185,14 +185,14 @@ SELECT
   CASE
     WHEN s.held_ns > 0 THEN ''
     WHEN j.is_cut OR j.is_held_before
-      THEN 'no write was throttled that was not throttled before'
-    ELSE 'no write was throttled'
+      THEN 'dirty throttling delayed no write that it had not delayed before'
+    ELSE 'dirty throttling delayed no write'
   END AS calm,
   s.held_ns, s.longest_ns, j.other_ns, j.task, j.tid,
   CASE WHEN j.task IS NOT NULL THEN j.bdi END AS asleep_bdi,
   j.asleep_ratio, j.life_ns, j.stuck, j.resource, j.disk, j.cpu, j.excerpt,
   CASE WHEN j.is_unseen AND coalesce(j.doubt, '') <> 'piece'
-    THEN '; other waits were not recorded'
+    THEN '; whether tasks waited for anything else was not recorded'
     ELSE ''
   END AS unseen,
   CASE WHEN j.doubt <> 'piece'
@@ -250,7 +250,7 @@ GROUP BY b.start_ts
 UNION ALL
 SELECT
   'pages',
-  'nothing was written for a second or more despite many dirty pages',
+  'nothing was written for a second or more, with many pages to write',
   max(d.dur)
 FROM (
   -- While more than the background threshold was dirty, or many pages were

@@ -8,7 +8,7 @@
 -- @confidence measured
 -- @sentence  {task} slept {pauses_count:time} for {bdi}, {slept_ns} in all, and
 --   dirtied {dirtied_bytes}: most pauses were for a page or two[; {more:raw}
---   likewise].
+--   as well].
 -- @evidence  throttle_by_task: pauses_count = sum(pauses_count, tid={tid},
 --   comm={comm}, bdi={bdi}); slept_ns = sum(slept_total_ns, tid={tid},
 --   comm={comm}, bdi={bdi}); dirtied_bytes = sum(dirtied_bytes, tid={tid},

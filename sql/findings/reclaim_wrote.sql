@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   reclaim_wrote
 -- @title     Whether reclaim had to write
--- @summary   Pages that reclaim wrote: nr_vmscan_write.
+-- @summary   Pages that reclaim itself sent to writeback: nr_vmscan_write,
+--   which counts attempts.
 -- @severity  fact
 -- @confidence measured
--- @sentence  Reclaim wrote {pages_count} pages itself (nr_vmscan_write)[,
---   {device_count} of them to the swap device][ and {file_count} to files].
+-- @sentence  Reclaim itself sent {pages_count} pages to writeback
+--   (nr_vmscan_write)[, {device_count} of them to the swap device][ and
+--   {file_count} to files].
 -- @evidence  mmtests_vmstat: pages_count = max(value,
 --   name=Page writes by reclaim)
 -- @evidence  reclaim_destinations: device_count = max(pages_count,

@@ -11,7 +11,7 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} writing to {bdi}, throttled by other
 --   dirty pages: {own_share_ratio} of the dirty pages belonged to {bdi}[ and
---   {holder_share_ratio} to {holder_bdi}][, which can only write
+--   {holder_share_ratio} to {holder_bdi}][, which writes only
 --   {holder_bytes_per_s}][; {unknown:raw}][; {bdi} was idle for {idle_ratio} of
 --   that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
@@ -27,8 +27,8 @@
 --   {max_percent} % of the limit per second.][ Linux {old_release} applies
 --   max_ratio only near the limit; since 6.2, strict_limit=1 applies it
 --   always.][Lower max_ratio of {unmeasured_bdi} (100 by default) to what it
---   writes in a second, in per cent of the limit: record --profile deep
---   measures how much that is; since 6.2 also set strict_limit = 1.][Look for
+--   writes in a second, in per cent of the limit (not recorded here; record
+--   --profile deep measures it); since 6.2 also set strict_limit = 1.][Look for
 --   what can hold back requests above {idle_bdi}, such as an io.max.]
 -- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
@@ -112,7 +112,7 @@ SELECT
   END AS severity,
   t.tasks, t.bdi, s.own_share_ratio, h.holder_bdi, h.holder_cgroup_ino,
   s.holder_share_ratio,
-  CASE s.is_known WHEN 0 THEN 'the others are unknown' END AS unknown,
+  CASE s.is_known WHEN 0 THEN 'whose the others were is unknown' END AS unknown,
   CASE WHEN s.is_known = 0 AND t.device_ratio < v.most_ratio
     THEN 1 - t.device_ratio
   END AS idle_ratio,

@@ -9,11 +9,11 @@
 -- @when      slow_device
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for {bdi}[, which can only write
---   {disk_bytes_per_s}]; its writers produce more[; it is slow itself: the
---   disks below it were busy for {below_ratio} of its time][; its pages are
---   compressed, or not all are written: {reached_ratio} of their bytes reached
---   the disk][; one write was blocked for {call_part_ns} of that].
+-- @sentence  {tasks} waited {cost_task_ns} for {bdi}[, which writes
+--   {disk_bytes_per_s}][; it is slow itself: the disks below it were busy for
+--   {below_ratio} of its time][; its pages are compressed, or not all are
+--   written: {reached_ratio} of their bytes reached the disk][; one write was
+--   blocked for {call_part_ns} of that].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
 --   bdi={bdi})
@@ -24,7 +24,7 @@
 --   fast as the disk of its file (loop_device).][Its writes are of
 --   {request_bytes}: with a higher limit more of them merge.][ Limit its
 --   writers to {wanted_bytes_per_s} in all.][ Let them start writeback as they
---   go ({how:raw}), so that no write waits for other pages.]
+--   go ({how:raw}), so that dirty pages do not pile up to the limit.]
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @events    writeback:balance_dirty_pages

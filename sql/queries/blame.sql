@@ -2,7 +2,7 @@
 -- Fairness between writers.
 
 -- @query    blame
--- @title    Whose dirty pages throttled a task
+-- @title    Whose dirty pages filled the pool while a task was throttled
 -- @order    14
 -- @summary  For each throttled task: which devices and cgroups held the dirty
 --   pages that it waited for, and which of them added the pages.

@@ -553,7 +553,7 @@ LEFT JOIN summed AS s ON 1;
 -- @grain    what; order place
 -- @column   place INTEGER order in the table
 -- @column   source TEXT who tells
--- @column   what TEXT lost events or damage
+-- @column   what TEXT events kept or events read
 -- @column   trace_value INTEGER events in the trace
 -- @column   other_value INTEGER events that should be there; NULL = not known
 -- @column   differs_why TEXT what is missing; NULL = nothing
@@ -600,7 +600,7 @@ WITH
 SELECT
   17 AS place,
   'ring buffer' AS source,
-  'lost events' AS what,
+  'events kept' AS what,
   h.events_count AS trace_value,
   CASE WHEN l.unknown_count = 0 THEN h.events_count + l.lost_count END
     AS other_value,
@@ -617,7 +617,7 @@ UNION ALL
 SELECT
   18,
   'trace file',
-  'damage',
+  'events read',
   h.events_count,
   CASE WHEN coalesce(d.damaged, d.cut_short, d.not_read) IS NULL
     THEN h.events_count

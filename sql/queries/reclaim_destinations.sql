@@ -2,7 +2,7 @@
 -- Reclaim.
 
 -- @query    reclaim_destinations
--- @title    Where the pages that reclaim wrote went
+-- @title    Where the pages that reclaim sent to writeback went
 -- @order    51
 -- @summary  nr_vmscan_write split into what reached a device and what did not.
 -- @read     nr_vmscan_write counts attempts. Anonymous pages that hold only

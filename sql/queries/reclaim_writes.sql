@@ -30,8 +30,8 @@
 --   reached the swap device, the same in each anon row, for no event tells it
 --   of one page; NULL = not known, or a row of files
 -- @column   basis TEXT reclaim_writeback or pfn
--- @metric   pages_count lower: pages that reclaim wrote itself because memory
---   ran short, whether or not a device had to write them
+-- @metric   pages_count lower: pages that reclaim itself sent to writeback
+--   because memory ran short, whether or not a device had to write them
 --   (reclaim_destinations); flushers write in an order that disks like, reclaim
 --   does not
 -- @metric   swap_device_ratio neutral: share of the anonymous pages given to

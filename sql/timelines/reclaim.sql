@@ -10,7 +10,7 @@
 --   the folios were; not all reach a device: in the group vmstat, pswpout was
 --   written to swap, swpout_zero was zero-filled, zswpout went to zswap
 -- @track    vmscan_write *: the same, summed up, by zone
--- @summary  Folios that reclaim wrote, by zone: sum so far, and per second.
+-- @summary  Folios that reclaim sent to writeback, by zone: sum, per second.
 -- @grain    sample of one curve; order ts
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback

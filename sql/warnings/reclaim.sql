@@ -113,7 +113,7 @@ WHERE d.all_count > 0
 -- @warning  more_than_reclaim
 -- @scope    reclaim_destinations
 -- @sentence the counters of swap and files gained more pages than
---   nr_vmscan_write ({all_count}): other tasks also write to swap, or
+--   nr_vmscan_write ({all_count}): others also write to swap, or
 --   vmstat.before and vmstat.after do not enclose the trace
 SELECT d.all_count
 FROM reclaim_run AS d

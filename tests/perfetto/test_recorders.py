@@ -257,7 +257,7 @@ def test_the_report_says_so_first(wbscope: Wbscope, made: Made) -> None:
     report = wbscope.run("report", made(failed=("writeback/balance_dirty_pages",))).stdout
     first = " ".join(report.split()).partition("To do:")[0]
     assert "could not enable writeback:balance_dirty_pages" in first
-    assert "The trace cannot show throttling" in first
+    assert "Whether tasks were throttled is unknown" in first
 
 
 @pytest.mark.usefixtures("engine_is_there")

@@ -104,8 +104,8 @@ def test_without_the_files(wbscope: Wbscope, tmp_path: Path) -> None:
     compared = {name for name, row in rows.items() if row["verdict"] != "not recorded"}
     assert compared == {
         ("block events", "written bytes"),
-        ("ring buffer", "lost events"),
-        ("trace file", "damage"),
+        ("ring buffer", "events kept"),
+        ("trace file", "events read"),
         ("kernel", "control law"),
     }
     assert rows["vmstat", "nr_dirtied"]["other_value"] is None
@@ -132,7 +132,7 @@ def test_a_damaged_trace(wbscope: Wbscope, tmp_path: Path) -> None:
     middle = len(data) // 2
     data[middle : middle + 4096] = bytes(4096)
     (run / "trace.dat").write_bytes(data)
-    row = _rows(wbscope, run)["trace file", "damage"]
+    row = _rows(wbscope, run)["trace file", "events read"]
     assert (row["verdict"], row["other_value"], row["is_binding"]) == ("differs", None, 1)
 
 
@@ -141,7 +141,7 @@ def test_a_part_of_the_trace(wbscope: Wbscope, tmp_path: Path) -> None:
     source = example("four-equal-writers").folder
     assert wbscope.run("ingest", source, "-o", database, "--limit", "3000").returncode == 0
     rows = _rows(wbscope, database)
-    own = {("ring buffer", "lost events"), ("trace file", "damage"), ("kernel", "control law")}
+    own = {("ring buffer", "events kept"), ("trace file", "events read"), ("kernel", "control law")}
     assert {name for name, row in rows.items() if row["verdict"] != "not recorded"} == own
 
 

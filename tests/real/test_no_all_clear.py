@@ -212,7 +212,7 @@ def test_no_budget_holds(wbscope: Wbscope, case: Case, tmp_path: Path) -> None:
 
 def test_check_says_so(wbscope: Wbscope, tmp_path: Path) -> None:
     run = _CASES["short records"].write(tmp_path / "run")
-    (row,) = [row for row in wbscope.query("check", run) if row["what"] == "damage"]
+    (row,) = [row for row in wbscope.query("check", run) if row["what"] == "events read"]
     assert row["verdict"] == "differs"
     assert "short_records is not 0" in row["why"]
 

@@ -159,7 +159,7 @@ def test_memory_high_is_likely_behind_reclaim(tmp_path: Path) -> None:
     assert (told.severity, told.confidence) == ("warning", "inferred")
     assert told.cost_task_ns == 1500 * MS
     assert told.text.startswith("other 81 slept 1.50 s right after the reclaim of their memory")
-    assert "the longest time for 900 ms: most likely" in told.text
+    assert "(longest 900 ms): most likely" in told.text
     lost = [
         (row["finding"], row["stalls_count"], row["bdi"])
         for row in rows
@@ -185,7 +185,7 @@ def test_a_writer_has_no_cpu(last: int, severity: str | None, tmp_path: Path) ->
         assert (told.cost_task_ns, told.facts["ready_ns"]) == (0, 900 * MS)
         assert told.facts["seen_ns"] == (last - 100) * MS
         assert told.text.startswith("wr 82 was ready to run and had no CPU for 900 ms of ")
-        assert told.text.endswith("the longest time for 500 ms.")
+        assert told.text.endswith("; longest 500 ms).")
 
 
 def test_an_all_clear_says_what_was_not_recorded(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_an_all_clear_says_what_was_not_recorded(tmp_path: Path) -> None:
             ("note", "cannot tell") if is_blind else ("ok", "measured")
         )
         assert (calm.advice is not None) is is_blind
-        unseen = "; other waits were not recorded."
+        unseen = "; whether tasks waited for anything else was not recorded."
         assert calm.text.endswith(unseen) is is_blind
 
 

@@ -461,6 +461,6 @@ def test_the_file_of_a_part_does_not_know_what_began_before(
     )
     assert (one["severity"], one["confidence"]) == ("note", "cannot tell")
     assert one["text"] == (
-        "No all-clear in this part of the trace: no write was throttled that was not throttled"
-        " before; other waits were not recorded."
+        "No all-clear in this part of the trace: dirty throttling delayed no write that it"
+        " had not delayed before; whether tasks waited for anything else was not recorded."
     )

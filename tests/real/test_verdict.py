@@ -159,8 +159,8 @@ def test_a_trace_of_one_event_has_a_verdict_that_can_be_seen(tmp_path: Path) -> 
     with wbscope.open(loaded.path) as run:
         rows = run.sql("SELECT name, dur FROM tl_verdict").rows
     text = (
-        "No all-clear in so short a time: no write was throttled; a text of 1 record may be an"
-        " excerpt; other waits were not recorded."
+        "No all-clear in so short a time: dirty throttling delayed no write; a text of 1"
+        " record may be an excerpt; whether tasks waited for anything else was not recorded."
     )
     assert rows[0] == (f"note: {text} (cannot tell)", 1_000_000)
     assert [name.partition(":")[0] for name, _ in rows] == ["note", "to do"]

@@ -268,7 +268,7 @@ def test_waits_for_what_the_old_limit_let_gather(tmp_path: Path) -> None:
     assert one.severity == "warning"
     assert one.text == (
         "The dirty limit changed from 64.0 MiB to 2.00 MiB after 6.01 s, when 32.0 MiB were dirty:"
-        " dd 200 waited 3.00 s until less was dirty, and one write was blocked for"
+        " dd 200 waited 3.00 s until less was dirty than the limit, and one write was blocked for"
         " 3.00 s of that."
     )
     # Nobody was throttled before, but that says nothing of the disk.

@@ -187,8 +187,8 @@ def test_the_other_cgroup_that_was_written_for(tmp_path: Path) -> None:
     assert one.facts["holder_share_ratio"] is None
     assert one.text == (
         "root 178 waited 2.00 s writing to 8:0, throttled by another cgroup's dirty pages: 34.1 %"
-        " of the dirty pages were their own, and besides these only pages of 27 were written; 8:0"
-        " was idle for 95.0 % of that time."
+        " of the dirty pages belonged to their own cgroup, and besides these only pages of 27 were"
+        " written; 8:0 was idle for 95.0 % of that time."
     )
     assert one.advice is not None
     assert "io.max of 27, if it has one" in one.advice.text
@@ -250,7 +250,7 @@ def test_nobody_is_accused_where_nothing_tells(tmp_path: Path, other: str) -> No
     one = _starved(lines, tmp_path)
     assert (one.id, one.severity) == ("slow_bdi_starves", "warning")
     assert one.title == "Other dirty pages throttle writers"
-    assert "the others are unknown; 8:0 was idle for 95.0 %" in one.text
+    assert "whose the others were is unknown; 8:0 was idle for 95.0 %" in one.text
     assert one.advice is not None
     assert one.advice.settings == ()
     assert "hold back requests above 8:0" in one.advice.text

@@ -100,8 +100,8 @@ def test_what_lies_on_a_disk_is_slow_itself(tmp_path: Path, bdi: str) -> None:
     assert "device_idle" not in found
     slow = found["slow_device"]
     assert slow.text == (
-        f"big 200 waited 3.80 s for {bdi}, which can only write 2.00 MiB/s; its writers produce"
-        " more; it is slow itself: the disks below it were busy for 2.0 % of its time;"
+        f"big 200 waited 3.80 s for {bdi}, which writes 2.00 MiB/s;"
+        " it is slow itself: the disks below it were busy for 2.0 % of its time;"
         " one write was blocked for 20.0 ms of that."
     )
     assert slow.confidence == "measured"
@@ -141,7 +141,7 @@ def test_nothing_tells_what_lies_on_a_disk_had_to_do(tmp_path: Path, told: str) 
     if told == "jiffies":
         run.counted("dm-0", 10, mib=2, busy_ms=1000, queued_ms=20)
     idle = proven_findings(run.write(tmp_path))["device_idle"]
-    assert idle.text.endswith("held back above the disk, as by 253:0 itself, or io.max.")
+    assert idle.text.endswith("held back above the disk, as 253:0 itself may do, or io.max does.")
     assert idle.advice is not None
     assert idle.advice.text == (
         "Raise or lift the limit, if there is one: the trace does not show whether 253:0 had bios."
@@ -153,7 +153,9 @@ def test_what_lies_on_a_disk_was_idle_too(tmp_path: Path) -> None:
     run = _stacked("253:0")
     run.counted("dm-0", 10, mib=2, busy_ms=20, queued_ms=20)
     idle = proven_findings(run.write(tmp_path))["device_idle"]
-    assert idle.text.endswith("held back above the disk, as by 253:0 while suspended, or io.max.")
+    assert idle.text.endswith(
+        "held back above the disk, as 253:0 does while suspended, or io.max does."
+    )
     assert idle.advice is not None
     assert "while 253:0 was busy it wrote 100 MiB/s" in idle.advice.text
 

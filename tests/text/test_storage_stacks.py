@@ -119,7 +119,7 @@ def test_one_write_is_held_for_long_by_an_idle_disk(tmp_path: Path, is_one: bool
         assert found["device_idle"].severity == "warning"
         assert found["device_idle"].text == (
             "big 200 waited 2.50 s although 8:0 was idle for 100.0 % of that time: their pages were"
-            " under writeback, but requests were held back above the disk, as by io.max."
+            " under writeback, but requests were held back above the disk, as io.max does."
         )
 
 

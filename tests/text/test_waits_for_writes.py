@@ -188,7 +188,7 @@ def test_direct_writes_are_told(tmp_path: Path) -> None:
     # 104 requests of 8 KiB; the counters of dirty pages know 19 pages.
     assert told.facts["written_bytes"] == 104 * 8192
     assert "disk_reads" not in by_id
-    calm = "and no write was throttled; other waits took 1.40 s."
+    calm = "and dirty throttling delayed no write; other waits took 1.40 s."
     assert by_id["nothing_wrong"].text.endswith(calm)
 
 

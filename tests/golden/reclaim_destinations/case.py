@@ -112,7 +112,7 @@ CHECKS = [
     _split("closes", 6, 2, 0, 0, 0, total=8, words=""),
     _split("freed", 5, 2, None, 0, 1, total=8, words="no counter tells of 1"),
     _split("early", 1, 0, None, None, 3, total=4, words="3 of 4 pages (75 %)"),
-    _split("more", 12, 0, None, 0, None, total=None, words="other tasks also write to swap"),
+    _split("more", 12, 0, None, 0, None, total=None, words="others also write to swap"),
     _split("untold", 6, None, None, 0, 4, total=10, rest_is_device=None, words=""),
     _split("new", 4, 0, 0, 6, 0, total=10, words="6 were zero-filled"),
     _split("folios", 16, 0, 0, 16, 0, total=32, words="16 were zero-filled"),
