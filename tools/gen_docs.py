@@ -66,7 +66,8 @@ In CSV a text that a spreadsheet would take for a formula has a `'` in front, an
 are written as `\\x1b`: names in a trace are untrusted.
 
 `-o FILE` writes to a file instead, whole or not at all, and replaces one only with `--force`. Its
-ending says the format (`.json`, `.csv`, `.md`, `.html`, `.parquet`).
+ending says the format (`.txt`, `.json`, `.csv`, `.md`, `.html`, `.parquet`); any other is text;
+those of other formats (`.pdf`, `.db`) and mistyped ones are refused.
 
 `--columns ts,dur,cause`, `--sort=-dur` (the largest first) and `--limit 10` choose columns and
 rows in every format. A table that is wider than `--width N`, else `COLUMNS`, else the terminal,

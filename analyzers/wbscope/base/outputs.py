@@ -53,7 +53,7 @@ def check_output(
 
     `example` is a name for such a file and `argument` takes it, for the remedy.
     """
-    shown, output = str(output), Path(output)
+    shown, output = str(output) or "''", Path(output)
 
     def other(folder: Path) -> str:
         return Phrase(Argument(argument, free_name(folder / example)))
@@ -71,17 +71,27 @@ def check_output(
         raise UsageError(
             "output-is-folder", shown, "is a folder, wanted a file name", fix=other(output)
         )
+    # Replacing a device node, or the link /dev/stdout, by a file would break the machine for root.
+    if _is_special(output):
+        raise UsageError("output-is-special", shown, "is no regular file", fix=other(Path()))
     if not output.exists():
         if os.path.lexists(output) and not force:
             raise _exists_already(output, argument)  # a link that leads nowhere
         return
-    # Replacing a device node by a file would break the machine for root.
-    if not output.is_file():
-        raise UsageError("output-is-special", shown, "is no regular file", fix=other(Path()))
     if any(is_read(output, path) for path in inputs):
         raise UsageError("output-is-input", shown, "is the input itself", fix=other(output.parent))
     if not force:
         raise _exists_already(output, argument)
+
+
+def _is_special(output: Path) -> bool:
+    """A device, or a name for an open file, such as /dev/stdout, whatever it leads to."""
+    folders = [output.parent.resolve()]
+    if output.is_symlink():
+        folders.append((output.parent / os.readlink(output)).parent)
+    if any(path == Path("/dev") or path.is_relative_to("/proc") for path in folders):
+        return True
+    return output.exists() and not output.is_file()
 
 
 def check_file_name(shown: str, argument: str = "output") -> None:

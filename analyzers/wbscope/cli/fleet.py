@@ -18,7 +18,7 @@ from wbscope.base.result import Notice
 from wbscope.base.units import counted, parse_duration
 from wbscope.cli.compare import FacesOption
 from wbscope.cli.exitcodes import Codes
-from wbscope.cli.formats import write_document, write_result
+from wbscope.cli.formats import PageOutput, write_document, write_result
 from wbscope.cli.gate import tell_verdict
 from wbscope.cli.options import JsonOption, Output, QuietOption, Rows, bound
 from wbscope.cli.output import note, show_warnings, write_stdout
@@ -272,7 +272,7 @@ def report(
     *,
     master: MasterOption = None,
     conf: ConfOption = None,
-    out: Output,
+    out: PageOutput,
 ) -> None:
     """Say what is wrong in a dataset, where and since when.
 

@@ -7,7 +7,9 @@ import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_output, write_whole
@@ -33,6 +35,24 @@ from wbscope.render.text import SIDE, csv_text, main_rows, side_text, table_text
 
 # Of a table that was asked for by name.
 _MOST_HTML_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class PageOutput(Output):
+    """Output of a page, which is more than one table: formats of one are refused, not offered."""
+
+    as_csv: Annotated[bool, typer.Option("--csv", hidden=True)] = False
+    csv_raw: Annotated[bool, typer.Option("--csv-raw", hidden=True)] = False
+    parquet: Annotated[str | None, typer.Option("--parquet", metavar="FILE", hidden=True)] = None
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The format by its ending: .txt, .md, .html, .json; '-' is stdout.",
+        ),
+    ] = "-"
 
 
 def write_document(

@@ -80,7 +80,8 @@ def report(
     """Report the finished runs of a lab.
 
     First the setup and what is missing, then the cells, then the change along
-    each axis and whether it is decided. docs/lab.md says more.
+    each axis and whether it is decided. -o FOLDER has a picture of each metric.
+    docs/lab.md says more.
 
     \b
     Examples:

@@ -62,7 +62,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="The format by its ending: .html, .md, .json, .csv; '-' is stdout.",
+        help="The format by its ending: .txt, .md, .html, .json, .csv, .parquet; '-' is stdout.",
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
@@ -321,8 +321,17 @@ _ENDINGS = {
 }  # fmt: skip
 # Names that promise what no document is.
 _OTHERS = frozenset(
-    (".db", ".docx", ".gz", ".pdf", ".pftrace", ".png", ".svg", ".xlsx", ".zip"),
-)
+    (".db", ".docx", ".gz", ".jsonl", ".pdf", ".pftrace", ".png", ".svg", ".tsv", ".xlsx", ".xml",
+     ".yaml", ".zip"),
+)  # fmt: skip
+_LIKE = 0.75  # .htlm and .html are: one letter of four, or two that have changed places
+
+
+def _is_foreign(ending: str) -> bool:
+    """A name with it would not hold what it says, or was mistyped."""
+    if ending in _ENDINGS or not ending:
+        return False
+    return ending in _OTHERS or bool(difflib.get_close_matches(ending, _ENDINGS, cutoff=_LIKE))
 
 
 def _ending_of(form: str) -> str:
@@ -382,15 +391,19 @@ class Output:
         """No file holds what its name does not say."""
         ending, form = self._ending, self.form
         own = f"-o {self.output}" if self.name == self.output else f"{self.flag} {self.name}"
-        if ending in _OTHERS or form not in forms:
+        if _is_foreign(ending) or form not in forms:
             has = bool(self.flag) and form in forms
-            good = _ending_of(form if has else HTML if HTML in forms else TEXT)
+            have = [end for end, one in _ENDINGS.items() if one in forms]
+            meant = difflib.get_close_matches(ending, have, 1, _LIKE)
+            good = _ending_of(HTML if HTML in forms else TEXT)
+            good = _ending_of(form if has else _ENDINGS[meant[0]]) if has or meant else good
+            stem = noun if self.name in ("", _STDOUT) else self.name
             raise UsageError(
                 "unknown-format",
                 own if has or not self.flag else self.flag,
-                f"is no format of this {noun}: {ending if ending in _OTHERS else form}",
-                have=", ".join(end for end, one in _ENDINGS.items() if one in forms),
-                fix=f"-o {shlex.quote(str(Path(self._stem).with_suffix(good)))}",
+                f"this {noun} cannot be written as {ending if _is_foreign(ending) else form}",
+                have=", ".join(have),
+                fix=f"-o {shlex.quote(str(Path(stem).with_suffix(good)))}",
             )
         if self.flag and _ENDINGS.get(ending, form) not in (TEXT, form):
             raise UsageError(
@@ -436,11 +449,7 @@ class Output:
     @property
     def is_named(self) -> bool:
         """Whether the file's name says a format, whoever has it."""
-        return self._ending in _ENDINGS or self._ending in _OTHERS
-
-    @property
-    def _stem(self) -> str:
-        return "answer" if self.name in ("", _STDOUT) else self.name
+        return self._ending in _ENDINGS or _is_foreign(self._ending)
 
     @property
     def is_raw(self) -> bool:

@@ -11,8 +11,8 @@ import typer
 
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result
-from wbscope.cli.formats import write_document
-from wbscope.cli.options import ALL, Choice, ClockOption, Output, Part, Rows, RunsArgument, bound
+from wbscope.cli.formats import PageOutput, write_document
+from wbscope.cli.options import ALL, Choice, ClockOption, Part, Rows, RunsArgument, bound
 from wbscope.cli.output import note, option, progress_bar
 from wbscope.explain.verdict import Report, build_report
 from wbscope.library.library import load_library
@@ -38,7 +38,7 @@ def report(
     ] = None,
     part: Part,
     clock: ClockOption = False,
-    out: Output,
+    out: PageOutput,
 ) -> None:
     """What is wrong and what to do, then the tables that show it.
 

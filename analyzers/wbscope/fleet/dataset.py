@@ -143,6 +143,9 @@ def make_dataset(path: Path, redaction: str | None, argument: str = "output") ->
     `argument` is the one that names it, for the remedy.
     Raises: UsageError for a folder with other things in it, and for another key.
     """
+    if str(path) == "-":
+        fix = Phrase(Argument(argument, str(free_name(Path("dataset")))))
+        raise UsageError("output-is-stdout", "-", "is stdout, wanted a folder", fix=fix)
     check_parent(path, argument)
     try:
         path.mkdir(exist_ok=True)

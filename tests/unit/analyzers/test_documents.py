@@ -81,7 +81,10 @@ def test_each_format_by_the_end_of_a_name(wbscope: Wbscope, tmp_path: Path, verb
     else:
         ran = wbscope.run(*words, "--csv", cwd=tmp_path)
         assert ran.returncode == 2
-        check_error(ran.stderr, "unknown-format", "--csv", ".html", fix="-o answer.html")
+        noun = {"report": "report", "stall": "explanation"}.get(verb)
+        fix = f"-o {noun}.html"
+        check_error(ran.stderr, "unknown-format", "--csv", ".html", fix=fix)
+        assert ("--csv" in wbscope.run(words[0], "--help").stdout) == (verb != "report")
 
 
 @pytest.mark.parametrize("verb", _VERBS)
@@ -111,6 +114,10 @@ def test_the_fix_of_a_format_is_one_that_there_is(wbscope: Wbscope, tmp_path: Pa
         ("--parquet a.xlsx", "unknown-format", "--parquet a.xlsx", "-o a.parquet"),
         ("--markdown -o a.pdf", "unknown-format", "-o a.pdf", "-o a.md"),
         ("-o a.pdf", "unknown-format", "-o a.pdf", "-o a.html"),
+        ("-o a.cvs", "unknown-format", "-o a.cvs", "-o a.csv"),
+        ("-o a.tsv", "unknown-format", "-o a.tsv", "-o a.csv"),
+        ("-o a.htlm", "unknown-format", "-o a.htlm", "-o a.html"),
+        ("-o /dev/stdout --force", "output-is-special", "/dev/stdout", "-o answer.txt"),
         ("--html a.html -o b.html", "two-outputs", "b.html", "--html b.html"),
     ],
 )
@@ -121,6 +128,20 @@ def test_a_format_and_a_name_that_differ(
     assert ran.returncode == 2
     check_error(ran.stderr, slug, found, fix=fix)
     assert wbscope.run("query", "fairness", _RUN, *fix.split(), cwd=tmp_path).returncode == 0
+
+
+def test_a_dataset_is_no_stream(wbscope: Wbscope, tmp_path: Path) -> None:
+    ran = wbscope.run("fleet", "ingest", _RUN, "-o", "-", cwd=tmp_path)
+    check_error(ran.stderr, "output-is-stdout", "a folder", fix="-o dataset")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_an_open_file_stays(wbscope: Wbscope, tmp_path: Path) -> None:
+    """As /dev/stdout is one, which root can replace."""
+    (tmp_path / "out").symlink_to("/proc/self/fd/1")
+    ran = wbscope.run("check", _RUN, "-o", "out", "--force", cwd=tmp_path)
+    check_error(ran.stderr, "output-is-special", "out", "regular file", fix="-o check.txt")
+    assert (tmp_path / "out").is_symlink()
 
 
 _TASK = "<b>|`evil`\x1b[31m"
