@@ -156,7 +156,7 @@ def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
     assert job.told("error") == []
     assert job.told("warning") == ["INCONCLUSIVE: command.duration_ns", "wbscope gate"]
     (metric, _) = (one for one in job.annotations if one.kind == "warning")
-    assert "what did not change would pass 4 times in 5" in metric.message
+    assert "unchanged code would pass 4 times in 5" in metric.message
     assert job.summary.startswith("## wbscope gate: INCONCLUSIVE")
     # How often that will be, and what would help.
     expected = next(one for one in job.log.split("\n") if one.startswith("expected: "))

@@ -54,7 +54,7 @@ _COUNTS_AS: dict[str, Status] = {"pass": "PASS", "fail": "FAIL"}
 class Verdict:
     """One declared metric.
 
-    status       WORSE = surely worse, by less or by more than the margin is not
+    status       WORSE = significantly worse, by less or by more than the margin is not
                  known; REFUSED = its numbers are not there for all runs, or are not
                  the same thing on both sides: no policy makes that a PASS
     reasons      why, as sentences
@@ -62,7 +62,7 @@ class Verdict:
     shift        on the scale of the margin
     margin       of the policy, as written; delta: the same on the scale of shift
     p_adjusted   p after Holm over all metrics that are compared
-    detectable   the smallest worsening that these runs would find 4 times in 5, on
+    detectable   the smallest regression that these runs can detect 4 times in 5, on
                  the scale of shift; None = none, sessions decide, or nothing is compared
     far_runs     runs far outside of what the base has; p_far: of so many by chance
     runs_needed  runs a side with which an unchanged kernel would pass 4 times in
@@ -401,9 +401,9 @@ def _word(
 ) -> tuple[Status, str]:
     """The test says whether it changed, the interval by how much; the margin decides."""
     if is_sure and least is not None and is_beyond(least, delta, rounding):
-        return "FAIL", "surely worse by more than the margin"
+        return "FAIL", "significantly worse by more than the margin"
     if is_sure and is_beyond(worse, delta, rounding) and policy.fail_when == "estimate":
-        return "FAIL", "surely worse, and the estimate is worse by more than the margin"
+        return "FAIL", "significantly worse, and the estimate is worse by more than the margin"
     if bound is not None and not is_beyond(bound, delta, rounding):
         if is_sure and worse < 0:
             return "PASS", "better"
@@ -411,7 +411,7 @@ def _word(
             "not worse by more than the margin"
         )
     if is_sure and worse > 0:
-        return "WORSE", "surely worse; whether by less or by more than the margin is not known"
+        return "WORSE", "significantly worse, perhaps by less than the margin"
     return "INCONCLUSIVE", ""
 
 

@@ -4,11 +4,11 @@
 Pure: whoever makes the runs is a Runner, and tests simulate one.
 
 A point is looked at after 6 and, where that does not decide, after 12 and 24 runs.  It is bad when
-it is surely worse than the good end, good when the bad end is surely worse than it, both by more
-than the margin.  Surely is the exact Mann-Whitney test at alpha / (looks * planned tests): with
-twice the planned tests, a wrong verdict is still made in at most alpha of all searches, as each
-test can err in one direction only.  Neither, or both (half of the change), is skip: no point is
-called bad because nobody knows.
+it is significantly worse than the good end, good when the bad end is significantly worse than it,
+both by more than the margin, by the exact Mann-Whitney test at alpha / (looks * planned tests):
+with twice the planned tests, a wrong verdict is still made in at most alpha of all searches, as
+each test can err in one direction only.  Neither, or both (half of the change), is skip: no point
+is called bad because nobody knows.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Test(Generic[Point]):
 
 @dataclass(frozen=True)
 class Confirmed:
-    """Two sides with runs of their own: surely worse or not."""
+    """Two sides with runs of their own: significantly worse or not."""
 
     is_worse: bool
     why: str
@@ -177,7 +177,7 @@ class Judge(Generic[Point]):
             found = shift(mine, base, 1 - self.plan.alpha)
             if self._is_worse(mine, base):
                 return Confirmed(True, "", found, runs)
-        why = f"{bad_name} is not surely worse than {good_name} after {runs} runs of each"
+        why = f"{bad_name} is not significantly worse than {good_name} after {runs} runs of each"
         return Confirmed(False, why, found, runs)
 
     def _is_worse(self, side: Sequence[float], base: Sequence[float]) -> bool:

@@ -211,7 +211,7 @@ def _verdict(counted: Tally, margin: float) -> str:
     if counted.of("changed"):
         return "changed, though neither better nor worse"
     if counted.of("undecided"):
-        return "no change can be told from chance, which is not that there is none"
+        return "no significant change, which does not prove that there is none"
     return f"the same, within {margin * 100:g} %"
 
 
@@ -234,4 +234,4 @@ def _alone(counted: Tally) -> str:
     if not counted.alone:
         return ""
     chance = f"about {counted.by_chance:.0f} would by chance"
-    return f" ({counted.alone} of them look changed alone, {chance})"
+    return f" ({counted.alone} of them would look changed if tested alone, {chance})"

@@ -314,7 +314,7 @@ def _how_to_read_first(comparison: Comparison, faces: bool) -> Iterator[str]:
     margin = f"{comparison.margin * 100:g} %"
     if faces:
         yield f":) better and :( worse by more than {margin} as estimated."
-    yield f"same: within {margin}, whatever the interval allows; undecided: all else."
+    yield f"same: the whole interval is within {margin}; undecided: all else."
 
 
 def one_run_each(comparison: Comparison) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from wbscope.base.result import Result
+from wbscope.base.units import counted
 from wbscope.compare.comparison import Row, is_published
 from wbscope.compare.gate import GateResult, Status, Verdict
 from wbscope.compare.pass_rate import SelfCheck
@@ -94,7 +95,8 @@ def summary_text(result: GateResult) -> str:
         return f"REFUSED, nothing was judged: {', '.join(why)}"
     counts = [f"{count} {status}" for status in _ORDER if (count := result.count(status))]
     told = f" (counted as {result.counted.lower()})" if result.counted != result.status else ""
-    return f"{result.status}{told}: {', '.join(counts)} of {len(result.verdicts)} metrics"
+    of = counted(len(result.verdicts), "metric")
+    return f"{result.status}{told}: {', '.join(counts)} of {of}"
 
 
 def evidence_text(verdict: Verdict) -> list[str]:
@@ -131,14 +133,14 @@ def _plan(verdict: Verdict, row: Row) -> str:
     elif verdict.runs_needed is None:
         needed = "more than 200 runs a side would be needed; make the runs steadier or longer"
     elif verdict.runs_needed <= min(sizes):
-        needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
+        needed = "as many runs mostly pass unchanged code: this is a narrow case, add runs"
     else:
         is_blocked = verdict.shift is not None and verdict.shift.method.startswith("blocks")
         where = " in sessions like these" if is_blocked else ""
         runs = f"{verdict.runs_needed} runs a side{where}"
-        needed = f"with {runs} what did not change would pass 4 times in 5"
+        needed = f"with {runs} unchanged code would pass 4 times in 5"
     first = "look at the outlier runs first; " if verdict.far_runs else ""
-    return f"{first}smallest worsening that these runs would find: {least}; {needed}"
+    return f"{first}smallest regression that these runs can detect: {least}; {needed}"
 
 
 def _worsening(verdict: Verdict, value: float) -> str:

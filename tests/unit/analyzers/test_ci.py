@@ -79,7 +79,7 @@ def test_each_finding_has_the_line_of_its_rule(result: GateResult, policy: Path)
 def test_what_a_failed_metric_says(result: GateResult, policy: Path) -> None:
     worse = findings(result, policy)[0]
     assert (worse.status, worse.grade) == ("FAIL", "error")
-    assert worse.why == "surely worse by more than the margin"
+    assert worse.why == "significantly worse by more than the margin"
     numbers, holm, meaning = worse.details
     assert numbers.startswith("before 102 ns, now 142 ns (medians), change +39.0 %")
     assert "margin 5%" in numbers
@@ -101,7 +101,7 @@ def test_a_budget_alone_has_its_median(result: GateResult) -> None:
 def test_an_undecided_metric_says_what_would_tell(result: GateResult) -> None:
     unsure = next(one for one in findings(result) if one.name == "made.unsure_count")
     assert unsure.grade == "warning"
-    assert any("smallest worsening that these runs would find" in line for line in unsure.details)
+    assert any("smallest regression that these runs can detect" in line for line in unsure.details)
 
 
 @pytest.mark.parametrize(("inconclusive", "grade"), [("pass", "none"), ("fail", "error")])
@@ -168,7 +168,7 @@ def test_junit(result: GateResult, policy: Path) -> None:
     failure = told["made.worse_ns"].find("failure")
     assert failure is not None
     assert failure.get("type") == "regression"
-    assert failure.get("message") == "surely worse by more than the margin"
+    assert failure.get("message") == "significantly worse by more than the margin"
     assert "now 142 ns" in (failure.text or "")
     assert told["made.worse_ns"].get("classname") == "wbscope.gate.made"
 
@@ -245,7 +245,7 @@ def test_annotations(result: GateResult, policy: Path) -> None:
     assert kinds == ["error", "error", "error", "warning", "notice"]
     _, keys, message = told[0]
     assert keys == {"file": "gate.toml", "line": "2", "title": "FAIL: made.worse_ns"}
-    assert message.startswith("surely worse by more than the margin%0Abefore 102 ns, now")
+    assert message.startswith("significantly worse by more than the margin%0Abefore 102 ns, now")
     assert told[-1][2].startswith("FAIL: 2 FAIL, 1 REFUSED, 1 INCONCLUSIVE, 3 PASS")
 
 

@@ -128,7 +128,10 @@ def test_wrong_ones_are_few_where_the_step_is_hard_to_see(
 def test_a_change_that_is_an_improvement_is_not_bad() -> None:
     found = _search(_Runner(_step(8, 4, 0.5), 0.03, 1), 8)
     assert (found.status, found.tests) == ("nothing", ())
-    assert found.why == "the bad end is not surely worse than the good end after 24 runs of each"
+    assert (
+        found.why
+        == "the bad end is not significantly worse than the good end after 24 runs of each"
+    )
     assert found.ends is not None
     assert found.ends.shift is not None
     assert found.ends.shift.estimate == pytest.approx(0.5, rel=0.1)

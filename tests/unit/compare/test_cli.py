@@ -73,7 +73,7 @@ def test_an_open_verdict_says_what_to_do(cli: Cli, files: Path) -> None:
     text = " ".join(
         cli("gate", "--policy", "gate.toml", "wild.json", "--against", "old.json").out.split()
     )
-    assert re.search(r"smallest worsening that these runs would find: \+\d", text)
+    assert re.search(r"smallest regression that these runs can detect: \+\d", text)
     assert "runs a side" in text
 
 

@@ -349,7 +349,10 @@ def test_on_the_scale_of_differences() -> None:
 
 def test_a_regression_of_all_runs_names_none() -> None:
     found = verdict([value * 1.5 for value in steady(2)], steady(1))
-    assert (found.status, found.reasons) == ("FAIL", ("surely worse by more than the margin",))
+    assert (found.status, found.reasons) == (
+        "FAIL",
+        ("significantly worse by more than the margin",),
+    )
 
 
 def test_runs_within_the_margin_are_not_far() -> None:

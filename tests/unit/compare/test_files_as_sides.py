@@ -277,7 +277,7 @@ def test_a_budget_on_what_the_file_does_not_have(cli: Cli, tmp_path: Path) -> No
     budget = "hyperfine.time_ns[command=sync] <= 500ms"
     ran = cli("gate", *words, "--budget", budget, "--junit", tmp_path / "j.xml")
     assert ran.code == 4
-    assert ran.out.startswith("gate: REFUSED: 1 REFUSED of 1 metrics")
+    assert ran.out.startswith("gate: REFUSED: 1 REFUSED of 1 metric")
     assert "no run of A has it" in ran.out
     assert 'errors="1"' in (tmp_path / "j.xml").read_text()
     policy = tmp_path / "p.toml"

@@ -411,7 +411,7 @@ def test_recorded_again_in_the_same_folders(cli: Cli, part: Path) -> None:
     assert cli("baseline", "save", "runs", "-o", "base.json").code == 0
     ops_runs(part / "runs", [21, 22, 13, 20, 23, 21], later=1000)
     ran = _gate(cli, "runs", "base.json")
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "gate: FAIL: 1 FAIL of 1 metrics")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "gate: FAIL: 1 FAIL of 1 metric")
     assert "same-recording" not in ran.out
 
 

@@ -48,7 +48,7 @@ def verdict(one: Metric, a: list[Any], b: list[Any], **more: Any) -> Verdict:
     [
         (STEADY, "PASS", "not worse by more than the margin"),
         (BETTER, "PASS", "better"),
-        (WORSE, "FAIL", "surely worse by more than the margin"),
+        (WORSE, "FAIL", "significantly worse by more than the margin"),
         ([value * 1.02 for value in STEADY], "PASS", "worse, by less than the margin"),
         (
             NOISY,

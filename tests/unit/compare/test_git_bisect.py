@@ -130,7 +130,18 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_the_command_for_what_lab_bisect_did(cli: Cli, repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("build", "is_blamed"),
+    [
+        ("cp seconds image", True),
+        ("grep -qv '^4$' number && cp seconds image", True),  # that one is skipped
+        ("no-such-compiler", False),
+    ],
+    ids=["good", "one", "none"],
+)
+def test_the_command_for_what_lab_bisect_did(
+    cli: Cli, repository: Path, build: str, is_blamed: bool
+) -> None:
     """`lab bisect --git` is gone, and names this one: here no guest makes the runs."""
     beside = repository.parent
     (beside / "good").write_text("10\n")
@@ -147,31 +158,14 @@ def test_the_command_for_what_lab_bisect_did(cli: Cli, repository: Path) -> None
     tests = Path(__file__).resolve().parents[2]
     wbscope.write_text(_MADE_RUNS.format(python=sys.executable, tests=str(tests)))
     wbscope.chmod(0o755)
-    words = (
-        "--git",
-        repository,
-        "--build",
-        "cp seconds image",
-        "--good",
-        "HEAD~7",
-        "--bad",
-        "HEAD",
-    )
-    told = cli(
-        "lab",
-        "bisect",
-        matrix,
-        "--metric",
-        "ops.latency_ns",
-        *words,
-        "-o",
-        beside / "out",
-        "--json",
-    )
+    words = ("--git", repository, "--build", build, "--good", "HEAD~7", "--bad", "HEAD")
+    metric = ("--metric", "ops.latency_ns")
+    told = cli("lab", "bisect", matrix, *metric, *words, "-o", beside / "out", "--json")
     assert (told.code, told.error()["slug"]) == (2, "removed-option")
     search = {**os.environ, "PATH": f"{wbscope.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["sh", "-c", told.error()["fix"]], env=search, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "change 6" in done.stdout.partition("is the first bad commit")[2]
+    assert (done.returncode == 0) == is_blamed, done.stdout + done.stderr
+    blamed = "change 6" in done.stdout.partition("is the first bad commit")[2]
+    assert blamed == is_blamed, done.stdout + done.stderr

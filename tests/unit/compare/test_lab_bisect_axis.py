@@ -98,7 +98,7 @@ def test_nothing_to_find(cli: Cli, made: Made, matrix: Path, tmp_path: Path) -> 
     words = ("--axis", "size", "--good", "e", "--bad", "a")
     ran = bisect(cli, matrix, tmp_path / "out", *words)
     assert ran.code == 4
-    assert ran.out.startswith("nothing to find: the bad end is not surely worse")
+    assert ran.out.startswith("nothing to find: the bad end is not significantly worse")
     assert "first bad" not in ran.out
     document = json.loads((tmp_path / "out/bisect.json").read_text())
     assert (document["status"], document["first_bad"]) == ("nothing", None)

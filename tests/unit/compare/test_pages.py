@@ -162,7 +162,7 @@ def test_shares_differ_by_points_in_the_gate_too() -> None:
     (verdict,) = judge(other, base, Policy((Rule(share.name, Margin("5%", 0.05)),)), []).verdicts
     told, plan = evidence_text(verdict)
     assert "change +5.0 points (-" in told
-    assert re.search(r"would find: \+\d+\.\d points", plan)
+    assert re.search(r"can detect: \+\d+\.\d points", plan)
 
 
 def test_means_have_three_digits() -> None:

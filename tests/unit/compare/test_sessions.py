@@ -291,7 +291,7 @@ def test_a_pipe_named_session_holds_nobody(tmp_path: Path) -> None:
     assert found.name == "monday"
 
 
-# WORSE: surely worse, by less or by more than the margin is not known.
+# WORSE: significantly worse, perhaps by less than the margin.
 
 STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
 WORSE = [value * 1.2 for value in STEADY]
@@ -317,7 +317,7 @@ def test_surely_worse_and_not_known_by_how_much() -> None:
     (found,) = gate({RUN_TIME: (A_LITTLE, STEADY)}).verdicts
     assert (found.status, found.reasons) == (
         "WORSE",
-        ("surely worse; whether by less or by more than the margin is not known",),
+        ("significantly worse, perhaps by less than the margin",),
     )
     assert found.shift is not None
     assert found.shift.low is not None
@@ -346,19 +346,19 @@ def test_what_worse_counts_as(worse: str, code: int, inconclusive: str) -> None:
 @pytest.mark.parametrize(
     ("a", "when", "status", "reason"),
     [
-        (WORSE, "estimate", "FAIL", "surely worse by more than the margin"),
-        (WORSE, "interval", "FAIL", "surely worse by more than the margin"),
+        (WORSE, "estimate", "FAIL", "significantly worse by more than the margin"),
+        (WORSE, "interval", "FAIL", "significantly worse by more than the margin"),
         (
             A_LOT,
             "estimate",
             "FAIL",
-            "surely worse, and the estimate is worse by more than the margin",
+            "significantly worse, and the estimate is worse by more than the margin",
         ),
         (
             A_LOT,
             "interval",
             "WORSE",
-            "surely worse; whether by less or by more than the margin is not known",
+            "significantly worse, perhaps by less than the margin",
         ),
     ],
 )
@@ -395,17 +395,17 @@ def test_surely_by_more_is_said_at_the_level_that_many_metrics_leave(when: str) 
     """Alone its interval of 95 % is beyond the margin; of ten metrics one is so by chance."""
     a_lot = [value * 1.085 for value in SPREAD]
     (alone,) = gate({RUN_TIME: (a_lot, SPREAD)}, fail_when=when).verdicts
-    assert alone.reasons == ("surely worse by more than the margin",)
+    assert alone.reasons == ("significantly worse by more than the margin",)
     dull = {metric(f"x.m{i}_ns"): (STEADY, STEADY) for i in range(9)}
     found = gate({RUN_TIME: (a_lot, SPREAD), **dull}, fail_when=when).verdicts[0]
     assert alone.shift == found.shift  # what is printed is of alpha
     assert (found.status, found.reasons[0]) == (
-        ("FAIL", "surely worse, and the estimate is worse by more than the margin")
+        ("FAIL", "significantly worse, and the estimate is worse by more than the margin")
         if when == "estimate"
-        else ("WORSE", "surely worse; whether by less or by more than the margin is not known")
+        else ("WORSE", "significantly worse, perhaps by less than the margin")
     )
     much = gate({RUN_TIME: ([value * 1.4 for value in SPREAD], SPREAD), **dull}, fail_when=when)
-    assert much.verdicts[0].reasons == ("surely worse by more than the margin",)
+    assert much.verdicts[0].reasons == ("significantly worse by more than the margin",)
 
 
 def test_ten_metrics_that_are_worse_by_exactly_the_margin() -> None:
