@@ -47,6 +47,7 @@ _SHARDS = (
     f"seq 0 31 | xargs -P {_WORKERS} -I {{}} env GTEST_TOTAL_SHARDS=32 GTEST_SHARD_INDEX={{}}"
     " build/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1"
 )
+_LARGE = "tests/ingest/test_writers.py::test_rows_on_both_sides_of_four_gibibytes"
 _NOTHING_TO_RUN = 5  # of pytest: the commit's part of a group can be empty
 
 
@@ -97,7 +98,7 @@ def stages(which: str) -> list[list[Lane]]:
     main.insert(1, Step("fuzz", [*pytest, *spread, *_MEASURED]))
     beside = [Step(name, [*pytest, *paths], good=good) for name, paths in _WAITING.items()]
     if which == "all":
-        large = [*pytest, "-rs", "tests/ingest/test_writers.py"]
+        large = [*pytest, "-rs", _LARGE]
         main.append(Step("large", large, {"WBSCOPE_LARGE": "1"}))
         patches = "tools/kernel_stamp.py --check || { [ $? -eq 1 ] && make kernel-test; }"
         # A machine may refuse what a new root wants; why stands in the log.

@@ -183,7 +183,7 @@ def test_more_addresses_than_are_kept(tmp_path: Path) -> None:
 
 # A database of more than 4 GiB, written for real: 15 s and as much disk, only if asked for.
 #
-# WBSCOPE_LARGE=1 pytest tests/ingest/test_writers.py
+# WBSCOPE_LARGE=1 pytest tests/ingest/test_writers.py -k four_gibibytes
 #
 # The unit tests PageFile.* cross the same border in a file with holes.
 

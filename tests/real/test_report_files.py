@@ -134,19 +134,16 @@ def test_the_verdict_comes_first_and_the_environment_last(
             "Dirty pages of one device throttle writers of another",
             "severe",
             "What to change",
-            "Figures Drag",
+            "Drag in a figure to zoom",
             "Dirty pages of the machine against its limits",
-            "Whose dirty pages throttled a task",
+            "Whose dirty pages filled the pool while a task was throttled",
             "Longest waits",
             "Time that tasks lost, by finding",
             "Machine and recording",
             "vm.dirty_ratio",
-            "vdd",
         )
-        if words in text
     ]
-    assert len(places) >= 9
-    assert places[:9] == sorted(places[:9])
+    assert places == sorted(places)
     assert "wbscope open" in text
     assert "vm.dirty_background_bytes" in text
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import io
 import os
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from .once import Once
 
-__all__ = ["SHARED", "packed", "unpacked"]
+__all__ = ["SHARED", "packed", "sums", "unpacked"]
 
 SHARED = "WBSCOPE_TESTS_UNPACKED"
 """Names the folder that all processes of a run of pytest share; conftest.py makes it."""
@@ -44,9 +45,25 @@ def _fill(folder: Path, source: Path) -> None:
     )
     for path in archives:
         with tarfile.open(path) as archive:
-            members = archive.getmembers()
-            assert all(m.isfile() and ".." not in Path(m.name).parts for m in members), path
-            archive.extractall(folder)
+            for member in archive.getmembers():
+                name = Path(member.name)
+                assert member.isreg(), name
+                assert (folder / name).resolve().is_relative_to(folder.resolve()), name
+                assert not (folder / name).exists(), f"{name} is there twice"
+                archive.extract(member, folder)
+
+
+def sums() -> str:
+    """tests/SHA256SUMS: what stands in all archives of tests/data and tests/corpus."""
+    lines = []
+    for path in sorted(_TESTS.glob("data/*.tar*")) + sorted(_TESTS.glob("corpus/*.tar*")):
+        with tarfile.open(path) as archive:
+            for member in archive.getmembers():
+                content = archive.extractfile(member)
+                assert content is not None, member.name
+                digest = hashlib.sha256(content.read()).hexdigest()
+                lines.append(f"{digest}  {path.parent.name}/{member.name}\n")
+    return "".join(lines)
 
 
 def packed(folder: Path, files: Iterable[Path]) -> bytes:

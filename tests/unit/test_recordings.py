@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from support.archives import sums
 from support.cli import Wbscope
 from support.corpus import ARCHIVE, CORPUS, cases, causes, proof, unpack
 from support.kernel_events import formats
@@ -40,6 +41,11 @@ def test_there_are_enough() -> None:
     once = {cause for cause in injected if len(kernels[cause]) < 2}
     assert once <= {"no-background-start", "strict-limit-busy"}
     assert kernels.keys() == causes().keys()
+
+
+def test_the_archives_hold_what_is_listed() -> None:
+    """To list others: PYTHONPATH=tests python -c 'from support.archives import *; print(sums())'"""
+    assert sums() == (REPOSITORY / "tests/SHA256SUMS").read_text()
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
