@@ -79,7 +79,8 @@ def gate_blocks(
         for verdict in _by_status(result)
     ]
     if rows:
-        yield Table(Result("gate", columns, {}, rows, keys=columns[:3]), layout="stacked")
+        metrics = Result("gate", columns, {}, rows, keys=columns[:3])
+        yield Table(metrics, "Metrics", layout="stacked")
 
 
 def _by_status(result: GateResult) -> list[Verdict]:

@@ -290,7 +290,7 @@ def _check_blocks(agreement: Agreement) -> Iterator[Block]:
     rows = agreement.result.records()
     compared = [_cells(row) for row in rows if row["verdict"] != NOT_RECORDED]
     columns = ("verdict", "source", "what", "trace", "other", "residual")
-    yield Table(Result("check", columns, {}, compared))
+    yield Table(Result("check", columns, {}, compared), "Comparisons")
     for place, text in enumerate(_reasons(rows)):
         yield Text(text, apart=place == 0)
 
