@@ -24,16 +24,15 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 import wbscope.fleet.dataset as dataset
-import wbscope.fleet.dataset as publish
 left = int(sys.argv[1])
 real = dataset.place
 def place(source, target):
     global left
-    if left == 0:
+    if left == 0 and source.name != "marker":  # that one makes the dataset
         os.kill(os.getpid(), signal.SIGKILL)
-    left -= 1
+    left -= source.name != "marker"
     real(source, target)
-publish.place = place
+dataset.place = place
 from wbscope.cli.main import main
 sys.exit(main(["fleet", "ingest", sys.argv[2], "-o", sys.argv[3]]))
 """

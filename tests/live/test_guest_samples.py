@@ -114,7 +114,8 @@ def test_bdis_dirty_writeback_threshold_and_throughput(guest: Recorder) -> None:
         assert len(sampled) == told["n"]
         assert 0 < told[column] == sampled[-1] - sampled[0] <= _gained(guest, "copies", name)
     for column, name in (("dirty", "BdiReclaimable"), ("writeback", "BdiWriteback")):
-        assert 0 < told[column] == max(_values(guest, "copies", "bdi.samples", name)) < written
+        # A slow guest can have written all at each sample.
+        assert told[column] == max(_values(guest, "copies", "bdi.samples", name)) < written
     assert 0 < told["thresh"] <= _LIMIT * _MIB
     assert told["write_bw"] > 0
     rows = [row for row in _rows(guest, "bdi_samples", "copies") if row["bdi"] == _DATA]
@@ -133,12 +134,14 @@ def test_disks_are_busy_with_large_requests(guest: Recorder) -> None:
     (told,) = guest.sql(
         "copies",
         "SELECT sum(written_bytes) AS written, sum(writes_count) AS writes,"
-        " max(1.0 * busy_ns / dur_ns) AS busy, max(device) AS device"
+        " sum(busy_ns) AS busy, max(device) AS device"
         " FROM wb_usage WHERE source = 'block' AND object = 'vdc'",
     )
     assert told["device"] == _DATA
     assert _MIB < told["written"] < 2 * sum(_COPIES) * _MIB
-    assert told["busy"] > 0.25
+    samples = (guest.folder / "copies/block.samples").read_text()
+    ticks = [int(line.split()[9]) for line in re.findall(r"^== vdc\n(.*)$", samples, re.MULTILINE)]
+    assert 0 < told["busy"] == (ticks[-1] - ticks[0]) * 1_000_000  # io_ticks, in ms
     assert told["written"] / told["writes"] > 16 * _PAGE
 
 
@@ -159,16 +162,19 @@ def test_a_cgroup_that_writes(guest: Recorder) -> None:
     ]
     assert rows
     assert {row["memory_max_bytes"] for row in rows} == {64 * _MIB}
-    assert max(row["dirty_bytes"] for row in rows) > 0
-    assert max(row["memory_bytes"] for row in rows) <= 64 * _MIB
     inode = rows[0]["cgroup_ino"]
+    parts = (guest.folder / "cgroup/cgroup.samples").read_text().split("== ")
+    stats = "".join(part for part in parts if part.startswith(f"{inode}/memory.stat\n"))
+    sampled = [int(size) for size in re.findall(r"^file_dirty (\d+)$", stats, re.MULTILINE)]
+    assert (max(row["dirty_bytes"] for row in rows) > 0) == (max(sampled) > 0)
+    assert max(row["memory_bytes"] for row in rows) <= 64 * _MIB
     told = guest.sql(
         "cgroup",
         "SELECT max(dirty_bytes + writeback_bytes) AS dirty, sum(dirtied_bytes) AS dirtied"
         f" FROM wb_usage WHERE source = 'bdi' AND device = '{_DATA}' AND cgroup_ino = {inode}",
     )
     if _kernel(guest) in _HAS_WB_STATS:
-        assert 0 < told[0]["dirty"] <= 64 * _MIB
+        assert 0 <= told[0]["dirty"] <= 64 * _MIB
         assert 0 < told[0]["dirtied"] <= (_OF_CGROUP + 1) * _MIB
     else:
         assert told == [{"dirty": None, "dirtied": None}]

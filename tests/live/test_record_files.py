@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, program_of_ours, sysctls_of_machine
+from support.live import Recorder, problems, program_of_ours, sysctls_of_machine
 
 # fio under record: its JSON in the run, its own output as it was asked for.
 
@@ -250,7 +250,7 @@ def test_exits_tell_the_size_of_the_file(recorded: Recorder) -> None:
     for bytes_, count in zip(written, _COUNTS, strict=True):
         assert 0 <= bytes_ - count * _BLOCK <= _PAGE  # the page of the folder
     assert (facts["exits_lost"], facts["left_out_count"]) == (False, 0)
-    assert recorded.meta("run")["problems"] == []
+    assert problems(recorded.meta("run")) == []
 
 
 def test_every_line_is_a_row(recorded: Recorder) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, program_of_ours, wait_while_it_runs
+from support.live import Recorder, problems, program_of_ours, wait_while_it_runs
 from support.waits import GUARD_SECONDS
 from wbscope.record.settings import restore, saved_values
 
@@ -126,7 +126,7 @@ def test_tracing_of_others_is_never_written_to(recorder: Recorder) -> None:
     done = recorder.apart(_OTHERS_READ_ONLY, "record", "--profile", "deep", *_OPTIONS, "true")
     assert done.returncode == 0, done.stderr
     meta = recorder.meta("run")
-    assert (meta["ended"], meta["problems"]) == ("complete", [])
+    assert (meta["ended"], problems(meta)) == ("complete", [])
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_ratio_of_zero_is_put_back(recorder: Recorder, which: str, value: str) -
         done = recorder.record("--sysctl", f"vm.{which}_bytes=33M", *_OPTIONS, "true")
         assert done.returncode == 0, done.stderr
         assert (ratio.read_text(), size.read_text()) == (f"{value}\n", "0\n")
-        assert recorder.meta("run")["problems"] == []
+        assert problems(recorder.meta("run")) == []
     finally:
         for name, old in before.items():
             if old.strip() != "0":

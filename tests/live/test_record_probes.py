@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder
+from support.live import Recorder, problems
 from wbscope.compare.sameness import ABSENT_EVENTS, fingerprint_of
 from wbscope.run.run import open_run
 
@@ -103,7 +103,7 @@ def test_the_run_says_by_what_it_tells(recorder: Recorder) -> None:
     _run(recorder)
     meta = recorder.meta("run")
     probe = meta["probe"]
-    assert meta["problems"] == []
+    assert problems(meta) == []
     checks = json.loads(recorder.wbscope("doctor", "--json").stdout)["rows"]
     (told,) = (row for row in checks if row["name"] == "bytes and waits")
     assert _is_absent(recorder) == (probe["kind"] is None)

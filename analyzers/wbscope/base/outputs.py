@@ -86,10 +86,12 @@ def check_output(
 
 def _is_special(output: Path) -> bool:
     """A device, or a name for an open file, such as /dev/stdout, whatever it leads to."""
-    folders = [output.parent.resolve()]
+    if not os.path.lexists(output):
+        return False
+    folders = [str(output.parent.resolve())]
     if output.is_symlink():
-        folders.append((output.parent / os.readlink(output)).parent)
-    if any(path == Path("/dev") or path.is_relative_to("/proc") for path in folders):
+        folders.append(os.path.dirname(os.readlink(output)))
+    if any(re.fullmatch("/dev|/proc/[^/]+/fd", folder) for folder in folders):
         return True
     return output.exists() and not output.is_file()
 
