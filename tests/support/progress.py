@@ -53,11 +53,11 @@ class Steps:
                 self._made[pid] = int(told[5]) + int(told[7])  # syscr, syscw
         return sum(self._made.values())
 
-    def reach(self, wanted: int) -> bool:
-        """Wait until there were so many; False where the command ends before."""
+    def reach(self, wanted: int, stands_in: str = "") -> bool:
+        """Wait until there were so many; False where the command ends, or stands there, before."""
         end = time.monotonic() + GUARD_SECONDS
         while self.count() < wanted:
-            if _has_ended(self._pid):
+            if _has_ended(self._pid) or (stands_in and waits_in(self._pid, stands_in)):
                 return False
             assert time.monotonic() < end, f"hangs before step {wanted}"
             time.sleep(_LOOK_SECONDS)
