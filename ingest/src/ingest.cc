@@ -210,7 +210,8 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   Database& db = output.db();
   TraceInfo info = read_info(file);
   if (options.no_unpack_limit) info.budget->lift();
-  const EventCatalog catalog = build_event_catalog(info);
+  EventCatalog catalog = build_event_catalog(info);
+  add_flags(options.plan.flags, catalog);
   if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);

@@ -53,6 +53,9 @@ class DatabaseSink final : public TextSink {
   bool wanted(std::string_view system, std::string_view name) override {
     return choice_.has(system, name);
   }
+  bool keeps_flags(std::string_view system, std::string_view name) override {
+    return options_.plan.flags.contains(std::string(system) + ":" + std::string(name));
+  }
   std::uint32_t event(std::string_view system, std::string_view name) override {
     return writer_.event(system, name);
   }

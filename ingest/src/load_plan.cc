@@ -89,6 +89,8 @@ class Plan {
         group = one.value;
       } else if (one.key == "repeats" && one.type == "array") {
         out.previous.add_repeats(event, names(inner));
+      } else if (one.key == "flags" && one.type == "true") {
+        out.flags.insert(event);
       } else if (one.key == "context" && one.type == "object") {
         for (const Member& other : members(inner, "array")) {
           check_event(other.key);
@@ -100,7 +102,7 @@ class Plan {
         }
       } else {
         wrong(name_, one.key + " (" + one.type + " '" + one.value + "') of " + event,
-              "previous: tid or any, group, repeats, context, indexes");
+              "previous: tid or any, group, repeats, flags, context, indexes");
       }
     }
     if (!previous.empty()) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "format/event_catalog.h"
 #include "sink/event_index.h"
 #include "sink/previous_row.h"
 
@@ -12,6 +13,7 @@ namespace wbscope {
 struct LoadPlan {
   PreviousChoice previous;  // events with a column prev_seq
   EventIndexes indexes;     // of event tables
+  EventsWithFlags flags;    // events with a column common_flags
 };
 
 // An object with one for each event, of which each member may be missing:
@@ -24,6 +26,7 @@ struct LoadPlan {
 //      "context": {"SYSTEM:OTHER": ["nr_dirty"]},
 //                               and the same values of that event, the last of the
 //                               thread; without fields: it did not occur in between
+//      "flags": true,           column common_flags: in which context it fired
 //      "indexes": [{"columns": ["tid", "pause"], "where": "pause > 0"}]}}
 // name is what error messages call it. Raises: Error, exit 2.
 LoadPlan parse_load_plan(const std::string& json, const std::string& name);

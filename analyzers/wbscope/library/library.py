@@ -232,6 +232,8 @@ class Library:
                     made["group"] = file.group
                 if file.repeats:
                     made["repeats"] = file.repeats
+                if "common_flags" in file.fields:
+                    made["flags"] = True
                 if file.context:
                     made["context"] = dict(file.context)
                 indexes: list[dict[str, Any]] = [{"columns": one} for one in file.indexes]

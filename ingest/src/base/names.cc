@@ -47,6 +47,20 @@ std::string_view common_system(std::string_view system) {
   return ends && is_of(pid, "0123456789") ? kOurs : system;
 }
 
+CommonName common_name(std::string_view system, std::string_view name) {
+  if (system != "synthetic") return {.system = common_system(system), .name = name};
+  // Behind the third underscore.
+  std::size_t end = std::string_view::npos;
+  for (int count = 0; count < 3; ++count) {
+    end = name.find('_', end + 1);
+    if (end == std::string_view::npos) return {.system = system, .name = name};
+  }
+  const auto group = name.substr(0, end);
+  const auto common = common_system(group);
+  if (common == group) return {.system = system, .name = name};
+  return {.system = common, .name = name.substr(end + 1)};
+}
+
 std::string event_table_name(std::string_view system, std::string_view name, NamesTaken& taken) {
   const std::string table = "ev_" + identifier(name);
   const bool clash = taken.contains(lower(table));

@@ -18,6 +18,13 @@ using NamesTaken = std::set<std::string>;
 // every run calls it wbscope. Other systems are called as they are.
 [[nodiscard]] std::string_view common_system(std::string_view system);
 
+// Its synthetic events are synthetic:wbscope_<pid>_<hex>_<name>: wbscope:<name>.
+struct CommonName {
+  std::string_view system;
+  std::string_view name;
+};
+[[nodiscard]] CommonName common_name(std::string_view system, std::string_view name);
+
 // ev_<name>, or ev_<system>__<name> on a clash.
 [[nodiscard]] std::string event_table_name(std::string_view system, std::string_view name,
                                            NamesTaken& taken);

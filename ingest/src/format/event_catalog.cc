@@ -119,7 +119,9 @@ EventCatalog build_event_catalog(const TraceInfo& info) {
     EventPlan& plan = *plans[i];
     const FormatText& format = info.formats[i];
     plan.text = format.text;
-    plan.system = std::string(common_system(format.system));
+    const CommonName named = common_name(format.system, plan.name);
+    plan.system = std::string(named.system);
+    plan.name = std::string(named.name);
     // Another recording went on at the same time: its events keep its name.
     if (seen.contains(plan.full_name())) plan.system = format.system;
     if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
@@ -133,6 +135,15 @@ EventCatalog build_event_catalog(const TraceInfo& info) {
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
   }
   return catalog;
+}
+
+void add_flags(const EventsWithFlags& events, EventCatalog& catalog) {
+  if (!catalog.common.flags_offset) return;
+  for (EventPlan& plan : catalog.events) {
+    if (plan.status == FormatStatus::kParsed && events.contains(plan.full_name())) {
+      add_number("common_flags", *catalog.common.flags_offset, 1, plan);
+    }
+  }
 }
 
 bool EventCatalog::has_all_formats() const {

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +111,10 @@ struct EventCatalog {
 // timers tell, which fire in any trace, all.
 [[nodiscard]] std::vector<bool> recordable_events(const EventCatalog& catalog,
                                                   const std::vector<std::uint64_t>& counted);
+
+// Gives these events ("system:name") a column common_flags: in which context one fired.
+using EventsWithFlags = std::set<std::string, std::less<>>;
+void add_flags(const EventsWithFlags& events, EventCatalog& catalog);
 
 // Never raises for a format: what libtraceevent cannot parse becomes
 // FormatStatus::kRaw with a column "payload".

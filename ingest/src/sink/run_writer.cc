@@ -305,8 +305,26 @@ void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
     insert.bind(5, static_cast<std::int64_t>(span.events));
     insert.run();
   }
-
+  add_blocked(names);
   name_as_seen();
+}
+
+// A task that was only blocked fired no event of its own.
+void RunWriter::add_blocked(const std::map<std::int32_t, std::string>& names) {
+  Statement table(db_,
+                  "SELECT table_name FROM event_format WHERE event = 'wbscope:blocked'"
+                  " AND table_name IS NOT NULL AND 2 = (SELECT count(*) FROM event_field"
+                  " WHERE event = 'wbscope:blocked' AND kind = 'integer'"
+                  " AND column_name IN ('pid', 'blocked_ns'))");
+  if (!table.step()) return;
+  db_.exec("INSERT OR IGNORE INTO task SELECT pid, NULL, min(ts - blocked_ns), max(ts), 0 FROM " +
+           quoted(table.text(0)) + " WHERE pid IS NOT NULL GROUP BY pid");
+  Statement update(db_, "UPDATE task SET comm = ? WHERE tid = ? AND comm IS NULL");
+  for (const auto& [tid, name] : names) {
+    update.bind_text(1, name);
+    update.bind(2, std::int64_t{tid});
+    update.run();
+  }
 }
 
 // The last name seen is what a task was called after its last exec. The saved name may be newer;

@@ -64,6 +64,7 @@ class RunWriter {
   void ingest_stats(const Counters& counters);
 
  private:
+  void add_blocked(const std::map<std::int32_t, std::string>& names);
   void name_as_seen();
 
   Database& db_;

@@ -126,6 +126,24 @@ bool take_event(std::string_view text, LineHead& out) {
   return true;
 }
 
+// "d.h2.": the third tells an interrupt, of a hard one within a soft one both.
+std::uint8_t context_of(std::string_view flags) {
+  constexpr std::uint8_t kHard = 8;
+  constexpr std::uint8_t kSoft = 16;
+  if (flags.size() < 3) return 0;
+  switch (flags[2]) {
+    case 'h':
+    case 'Z':
+      return kHard;
+    case 's':
+      return kSoft;
+    case 'H':
+      return kHard | kSoft;
+    default:
+      return 0;
+  }
+}
+
 // Behind "[cpu]": flags that may be missing, then the time.
 bool take_rest(std::string_view text, LineHead& out) {
   std::string_view after = text;
@@ -134,6 +152,7 @@ bool take_rest(std::string_view text, LineHead& out) {
   const std::string_view flags = take_word(after);
   if (flags.size() < 4 || flags.size() > 8 || !take_time(after, out)) return false;
   out.has_flags = true;
+  out.context = context_of(flags);
   return take_event(after, out);
 }
 
@@ -173,6 +192,7 @@ std::optional<LineHead> parse_latency(std::string_view line) {
     }
     out.comm = without_lead(line.substr(0, dash));
     out.has_flags = true;
+    out.context = context_of(word.substr(digits));
     return out;
   }
   return std::nullopt;

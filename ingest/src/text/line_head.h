@@ -28,6 +28,7 @@ struct LineHead {
   std::int64_t ts = 0;    // ns, or ticks
   bool is_ticks = false;  // a plain number, as clocks that are not time print
   bool has_flags = false;
+  std::uint8_t context = 0;  // of common_flags, hardirq 8 and softirq 16, where it has flags
   std::string_view system;  // "" when the line does not tell
   std::string_view event;   // "" for a line of the function tracer
   std::string_view payload;

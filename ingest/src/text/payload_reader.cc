@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/names.h"
 #include "text/characters.h"
 
 namespace wbscope {
@@ -44,6 +45,9 @@ PayloadReader::Event& PayloadReader::event(std::string_view system, std::string_
   }
   made.is_wanted = sink_.wanted(made.system, made.name);
   made.index = sink_.event(made.system, made.name);
+  if (made.is_wanted && sink_.keeps_flags(made.system, made.name)) {
+    made.flags_field = sink_.field(made.index, {.name = "common_flags", .type = "unsigned char"});
+  }
   return made;
 }
 
@@ -231,7 +235,10 @@ void PayloadReader::read(const LineHead& head) {
     read_print(head, head.payload.substr(0, colon), head.payload.substr(buf));
     return;
   }
-  Event& read = event(head.system, head.event);
+  // Of a synthetic event text has no system, and its name is of one recording.
+  const bool is_named = head.system.empty() && head.event.starts_with("wbscope_");
+  const CommonName named = common_name(is_named ? "synthetic" : head.system, head.event);
+  Event& read = event(is_named && named.system == "synthetic" ? head.system : named.system, named.name);
   if (!read.is_wanted) {
     sink_.count(read.index, head.ts, head.tid);
     return;
@@ -243,6 +250,9 @@ void PayloadReader::read(const LineHead& head) {
   } else if (!match(read, payload)) {
     cells_.clear();
     read_generic(read, payload, true);
+  }
+  if (read.flags_field && head.has_flags) {
+    cells_.emplace_back(*read.flags_field, std::int64_t{head.context});
   }
   put(read, head.ts, head.cpu, head.tid);
 }

@@ -57,6 +57,7 @@ class PayloadReader {
     bool is_wanted = false;
     bool is_decided = false;
     std::uint32_t index = 0;
+    std::optional<std::uint32_t> flags_field;  // of the sink
     std::uint32_t samples = 0;
     std::size_t current = 0;
     std::vector<Candidate> candidates;

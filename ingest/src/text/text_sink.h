@@ -24,6 +24,9 @@ class TextSink {
   // Whether records of the event are to be loaded, or only counted.
   [[nodiscard]] virtual bool wanted(std::string_view system, std::string_view name) = 0;
 
+  // Whether they have a column common_flags.
+  [[nodiscard]] virtual bool keeps_flags(std::string_view system, std::string_view name) = 0;
+
   // As those of ValueWriter.
   [[nodiscard]] virtual std::uint32_t event(std::string_view system, std::string_view name) = 0;
   [[nodiscard]] virtual std::uint32_t field(std::uint32_t event, const ValueField& field) = 0;

@@ -97,6 +97,9 @@ class TablesSink final : public TextSink {
   bool wanted(std::string_view, std::string_view name) override {
     return !name.starts_with("skip");
   }
+  bool keeps_flags(std::string_view, std::string_view name) override {
+    return name.starts_with("f");
+  }
   std::uint32_t event(std::string_view system, std::string_view name) override {
     return writer_.event(system, name);
   }

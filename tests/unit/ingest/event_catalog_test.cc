@@ -74,6 +74,30 @@ TEST(EventCatalog, ProbesOfARecordingHaveTheNamesOfEveryRun) {
   EXPECT_EQ(catalog.events[6].system, "xwbscope_12_0123abcd");
 }
 
+TEST(EventCatalog, SyntheticEventsOfARecordingHaveTheNamesOfEveryRun) {
+  const auto fields = "\tfield:u64 blocked_ns;\toffset:8;\tsize:8;\tsigned:0;\n";
+  const auto name_of = [&](const std::string& name) {
+    return catalog_of({{"synthetic", format_text(name, 1, fields)}}).events[0].full_name();
+  };
+  EXPECT_EQ(name_of("wbscope_12_0123abcd_blocked"), "wbscope:blocked");
+  EXPECT_EQ(name_of("wbscope_12_0123abcd_a_b"), "wbscope:a_b");
+  for (const std::string other : {"wbscope_12_blocked", "wbscope_x_0123abcd_blocked", "blocked"}) {
+    EXPECT_EQ(name_of(other), "synthetic:" + other);
+  }
+}
+
+TEST(EventCatalog, OnlyEventsThatAreAskedForHaveTheirFlags) {
+  const auto fields = "\tfield:int pid;\toffset:8;\tsize:4;\tsigned:1;\n";
+  EventCatalog catalog = catalog_of(
+      {{"sched", format_text("sched_waking", 1, fields)}, {"sched", format_text("other", 2, fields)}});
+  add_flags({"sched:sched_waking", "sched:none"}, catalog);
+  ASSERT_EQ(catalog.events[0].fields.size(), 2u);
+  const FieldPlan& flags = field_of(catalog.events[0], "common_flags");
+  EXPECT_EQ(flags.offset, 2u);
+  EXPECT_EQ(flags.bytes, 1u);
+  EXPECT_EQ(catalog.events[1].fields.size(), 1u);
+}
+
 TEST(EventCatalog, BalanceDirtyPagesOfANewKernel) {
   const EventPlan plan =
       plan_of(kernel_format("7.2.13-x86_64", "writeback", "balance_dirty_pages"));

@@ -18,6 +18,7 @@ class NotingSink final : public TextSink {
  public:
   bool selects(std::int64_t) override { return true; }
   bool wanted(std::string_view, std::string_view name) override { return name != "unwanted"; }
+  bool keeps_flags(std::string_view, std::string_view name) override { return name == "sched_waking"; }
   std::uint32_t event(std::string_view system, std::string_view name) override {
     events_.push_back(std::string(system) + ":" + std::string(name));
     fields_.emplace_back();
@@ -98,6 +99,28 @@ std::string read_one(const std::string& formats, const std::string& payload) {
   NotingSink sink;
   const auto records = read(formats, {"t-5 [001] 2.5: e: " + payload}, sink);
   return records.size() == 1 ? records[0] : "no record";
+}
+
+TEST(TextReader, WakeUpsHaveTheirContextAndBlockedItsCommonName) {
+  NotingSink sink;
+  const auto records = read(
+      "", {"# tracer: nop", "dd-1 [000] d.h2. 1.0: sched_waking: pid=2",
+           "dd-1 [000] d.s.. 2.0: sched_waking: pid=2",
+           "dd-1 [000] d.H1. 3.0: sched_waking: pid=2",
+           "dd-1 [000] d..3. 4.0: sched_waking: pid=2",
+           "dd-1 [000] 5.0: sched_waking: pid=2",
+           "dd-1 [000] d..3. 6.0: wbscope_12_0123abcd_blocked: pid=2",
+           "dd-1 [000] d..3. 7.0: wbscope_other: pid=2"},
+      sink);
+  const std::vector<std::string> expected = {
+      "1000000000 1 :sched_waking pid=2 common_flags=8",
+      "2000000000 1 :sched_waking pid=2 common_flags=16",
+      "3000000000 1 :sched_waking pid=2 common_flags=24",
+      "4000000000 1 :sched_waking pid=2 common_flags=0",
+      "5000000000 1 :sched_waking pid=2",
+      "6000000000 1 wbscope:blocked pid=2",
+      "7000000000 1 :wbscope_other pid=2"};
+  EXPECT_EQ(records, expected);
 }
 
 TEST(TextReader, PrintFormatTurnedRound) {
