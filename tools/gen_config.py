@@ -22,6 +22,7 @@ CONFIGS = ROOT / "examples" / "perfetto-config"
 NAMES = ["task:task_newtask", "task:task_rename"]
 
 # KiB of Perfetto's buffer, and of the kernel's for each CPU: what lasts between two writes.
+# Not of stalls: who wakes a task is told by an event that Perfetto cannot make.
 BUFFERS = {"writeback": (32768, 4096), "reclaim": (131072, 16384), "deep": (262144, 32768)}
 
 HEAD = """\
@@ -99,14 +100,18 @@ data_sources {
 
 
 def configs(profiles: list[dict[str, Any]]) -> dict[str, str]:
-    """Text of each file by its name; a profile has the events of those before it too."""
+    """Text of each file by its name."""
     texts = {}
-    sections: list[str] = []
+    parts: dict[str, list[dict[str, Any]]] = {}  # a profile, behind those that it has
     for profile in profiles:
         name = profile["name"]
-        sections.append(section(profile))
+        found = [one for other in profile.get("has", ()) for one in parts[other]]
+        parts[name] = [*(one for i, one in enumerate(found) if one not in found[:i]), profile]
+        if name not in BUFFERS:
+            continue
         buffer, kernel_buffer = BUFFERS[name]
-        summary = " ".join(read["summary"] for read in profiles[: len(sections)])
+        summary = " ".join(one["summary"] for one in parts[name])
+        sections = [section(one) for one in parts[name]]
         head = HEAD.format(
             name=name,
             summary=textwrap.fill(summary, 79, initial_indent="# ", subsequent_indent="# "),

@@ -46,8 +46,8 @@ def record(
         typer.Argument(metavar="[-- CMD...]", help="What to measure.", show_default=False),
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="writeback, reclaim, deep, or custom with --event.")
-    ] = "writeback",
+        str, typer.Option(help="stalls, writeback, reclaim, deep, or custom with --event.")
+    ] = "stalls",
     event: Annotated[
         list[str] | None,
         typer.Option("-e", "--event", metavar="GLOB", help="Record these too; repeatable."),

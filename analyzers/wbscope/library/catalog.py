@@ -350,7 +350,7 @@ _COMMON = 6
 
 @dataclass(frozen=True)
 class Profile:
-    """Its events with those of the smaller profiles; `names` has the older ones and probes too.
+    """Its events with those of the profiles that it has; `names` has the older ones and probes too.
 
     `options` are for `trace-cmd record`; those of a file system are in `file_systems`.
     `probes` are made by `wbscope record` where the kernel lets it.
@@ -366,6 +366,11 @@ class Profile:
     @property
     def names(self) -> frozenset[str]:
         return frozenset([*self.probes, *(name for names in self.events for name in names)])
+
+    @property
+    def has_blocked(self) -> bool:
+        """Whether it wants the synthetic event of blocked tasks: not where all switches tell it."""
+        return "wbscope:blocked" in self.probes and ("sched:sched_switch",) not in self.events
 
 
 def read_profiles(path: Path) -> tuple[Profile, ...]:
@@ -453,22 +458,23 @@ def _pattern(names: tuple[str, ...]) -> str:
 
 
 def _cumulated(entries: list[dict[str, Any]]) -> tuple[Profile, ...]:
-    profiles: list[Profile] = []
-    events: tuple[tuple[str, ...], ...] = ()
-    options: tuple[str, ...] = ()
-    probes: tuple[str, ...] = ()
+    profiles: dict[str, Profile] = {}
     for entry in entries:
-        events += tuple(tuple(names.split("|")) for names in entry["events"])
-        options += tuple(entry["options"])
-        probes += tuple(entry.get("probes", ()))
-        profiles.append(
-            Profile(
-                name=entry["name"],
-                summary=entry["summary"],
-                events=events,
-                options=options,
-                file_systems=tuple(entry.get("file_systems", ())),
-                probes=probes,
-            )
+        below = [profiles[name] for name in entry.get("has", ())]
+        own = [tuple(names.split("|")) for names in entry["events"]]
+        profiles[entry["name"]] = Profile(
+            name=entry["name"],
+            summary=entry["summary"],
+            events=_joined((one.events for one in below), own),
+            options=_joined((one.options for one in below), entry["options"]),
+            file_systems=_joined(
+                (one.file_systems for one in below), entry.get("file_systems", ())
+            ),
+            probes=_joined((one.probes for one in below), entry.get("probes", ())),
         )
-    return tuple(profiles)
+    return tuple(profiles.values())
+
+
+def _joined(lists: Iterable[Sequence[Any]], own: Iterable[Any]) -> tuple[Any, ...]:
+    """Each once, in the order of the first."""
+    return tuple(dict.fromkeys([*(one for items in lists for one in items), *own]))

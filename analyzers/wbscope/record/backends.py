@@ -21,6 +21,7 @@ from typing import Protocol
 from wbscope.base.errors import SetupError
 from wbscope.record.choose import Instance
 from wbscope.record.pages import PageCopier, Tail, write_trace
+from wbscope.record.probes import filter_of
 from wbscope.record.register import Plan
 
 TRACE = "trace.dat"
@@ -119,6 +120,9 @@ class _Tracefs:
             self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
         fired = [event for event in _FIRES if event in plan.events]
         filtered = all(self._leave_out(event, sampler_tid) for event in fired)
+        for event in plan.events:
+            if (text := filter_of(event)) is not None:
+                instance.write(instance.event_file(event, "filter"), text)
         self._copier = PageCopier(instance, plan.pages_of, self._tell, plan.buffer_kib)
         self._copier.start()
         for event in plan.events:
@@ -175,6 +179,8 @@ class _TraceCmd:
             command += ["-e", event]
             if event in _FIRES:
                 command += ["-f", f"common_pid != {sampler_tid}"]
+            elif (text := filter_of(event)) is not None:
+                command += ["-f", text]
         # Without a folder: its own one stays where it is, whatever happens to us or the name.
         command += ["-o", TRACE, "sh", "-c", _GATE]
         # A file: trace-cmd would die of a pipe that nobody reads any more.

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two probes on balance_dirty_pages(), in the kernel for the time of a recording.
+"""Events that are made for the time of a recording: two probes and a synthetic one.
+
+The probes are on balance_dirty_pages().
 
 The entry tells of calls in free run, which fire no event, and of the pages that the task has
 dirtied; the return, how long the call held it.  The group of both is of one recording:
 wbscope_PID_HEX of the instance wbscope-PID-HEX.  Probes of others are never touched.
-Source: Documentation/trace/kprobetrace.rst, fprobetrace.rst; kernel/trace/trace_kprobe.c.
+The synthetic event tells who woke a task that was blocked, and for how long it had been.
+Source: Documentation/trace/kprobetrace.rst, fprobetrace.rst, histogram.rst;
+kernel/trace/trace_kprobe.c, trace_events_synth.c.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from wbscope.record.choose import Instance, is_orphan
 from wbscope.record.what import WHAT, version
 
 _PROBE = WHAT["probe"]
+_WAITS = WHAT["blocked"]
 FUNCTION: str = _PROBE["function"]
 # Of what compilers put behind a name, what leaves the arguments as they were.
 _KEPT = re.compile(r"\.(?:llvm|lto_priv)\.\d+")
@@ -115,7 +120,11 @@ ENTRY, RETURN = f"{FUNCTION}_entry", f"{FUNCTION}_return"
 _SYSTEM = "wbscope"
 _GROUP = re.compile(rf"{_SYSTEM}_\d+_(?:[0-9a-f]{{8}}|doctor|remote)")
 # A line of dynamic_events and kprobe_events: "r1024:GROUP/EVENT PLACE ...".
-_LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+) ", re.MULTILINE)
+_LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+)\s", re.MULTILINE)
+_SYNTHETIC, _BLOCKED = "synthetic", "_blocked"
+PROBES = (f"{_SYSTEM}:{ENTRY}", f"{_SYSTEM}:{RETURN}")
+BLOCKED = (f"{_SYSTEM}:{_BLOCKED[1:]}",)
+_DROPPED = re.compile(r"^\s*Dropped: (\d+)$", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
 _REMOVE_SECONDS = 2.0
 _STEP_SECONDS = 0.02
@@ -147,8 +156,10 @@ def group_of(instance: str) -> str:
 
 
 def standard_name(event: str) -> str:
-    """'wbscope_PID_HEX:name' as every run calls it."""
+    """'wbscope_PID_HEX:name' or 'synthetic:wbscope_PID_HEX_name' as every run calls it."""
     group, _, name = event.partition(":")
+    if group == _SYNTHETIC and name.endswith(_BLOCKED):
+        group, name = name.removesuffix(_BLOCKED), _BLOCKED[1:]
     return f"{_SYSTEM}:{name}" if _GROUP.fullmatch(group) else event
 
 
@@ -173,6 +184,52 @@ def make_probes(
             return _made(instance, kinds, name, release, root)
     except Refused as refused:
         return Probes(None, why=refused.why, fix=refused.fix)
+
+
+def make_waits(instance: Instance) -> Probes:
+    """The synthetic event, not enabled, and what fires it, in an instance beside this one."""
+    tracefs, name = instance.tracefs, f"{group_of(instance.name)}{_BLOCKED}"
+    if not (tracefs / "synthetic_events").exists():
+        needed = "CONFIG_SYNTH_EVENTS, CONFIG_HIST_TRIGGERS"
+        why = f"this kernel has no synthetic events ({needed})"
+        return Probes(None, why=why, fix=f"a kernel with {needed}")
+    beside = Instance(tracefs, _beside(instance.name))
+    try:
+        _write(tracefs, f"s:{_SYNTHETIC}/{name} {_WAITS['fields']}")
+        beside.make()
+        beside.write("buffer_size_kb", "8")  # nothing is recorded there
+        for event, trigger in _triggers(name):
+            beside.write(beside.event_file(event, "trigger"), trigger)
+        beside.write("tracing_on", "1")
+    except (OSError, SetupError) as error:
+        said = error.message if isinstance(error, SetupError) else error.strerror or str(error)
+        remove_probes(tracefs, instance.name)
+        return Probes(None, why=f"the kernel refuses it: {said}", fix="none known")
+    return Probes(_SYNTHETIC, events=(f"{_SYNTHETIC}:{name}",))
+
+
+def filter_of(event: str) -> str | None:
+    """What of an event is recorded; None: all."""
+    return _WAITS["filter"] if standard_name(event) in BLOCKED else None
+
+
+def _beside(instance: str) -> str:
+    return f"waits-{instance}"
+
+
+def _triggers(name: str) -> list[tuple[str, str]]:
+    return [(event, text.replace("%s", name)) for event, text in _WAITS["triggers"].items()]
+
+
+def _remove_beside(tracefs: Path, instance: str) -> None:
+    """The instance goes when its triggers are gone, and these in the opposite order."""
+    beside = Instance(tracefs, _beside(instance))
+    if not beside.exists():
+        return
+    for event, trigger in reversed(_triggers(f"{group_of(instance)}{_BLOCKED}")):
+        with suppress(SetupError):
+            beside.write(beside.event_file(event, "trigger"), f"!{trigger}")
+    beside.remove(_REMOVE_SECONDS)
 
 
 def _made(instance: Instance, kinds: list[str], function: str, release: str, root: Path) -> Probes:
@@ -244,20 +301,20 @@ def remove_probes(tracefs: Path, instance: str, seconds: float = _REMOVE_SECONDS
     A probe that somebody else has enabled, too, stays until they have let go of it.
     """
     group, deadline = group_of(instance), time.monotonic() + seconds
+    _remove_beside(tracefs, instance)
     while True:
-        left = [event for owner, event in _listed(tracefs) if owner == group]
-        for event in left:
+        for event in _listed_of(tracefs, group):
             with suppress(OSError):
-                _write(tracefs, f"-:{group}/{event}")
-        left = [event for owner, event in _listed(tracefs) if owner == group]
+                _write(tracefs, f"-:{event.replace(':', '/')}")
+        left = _listed_of(tracefs, group)
         if not left or time.monotonic() > deadline:
-            return [f"{group}:{event}" for event in left]
+            return left
         time.sleep(_STEP_SECONDS)
 
 
 def orphan_probes(tracefs: Path) -> list[str]:
     """Names of instances that are gone, of recorders that do not live, whose probes are there."""
-    names = {group.replace("_", "-"): None for group, _ in _listed(tracefs)}
+    names = {_owner(*listed).replace("_", "-"): None for listed in _listed(tracefs)}
     return [name for name in names if is_orphan(name) and not Instance(tracefs, name).exists()]
 
 
@@ -284,13 +341,39 @@ def missed_count(tracefs: Path, instance: str) -> int | None:
 def missed_facts(
     about: Mapping[str, Any], tracefs: Path, instance: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """The key "probe" of meta.json at the end, while the probes are there; and what is wrong."""
-    probe = about.get("probe") or {}
-    if not probe.get("kind"):
-        return {}, []
-    missed = missed_count(tracefs, instance)
-    told = f"{missed} hits of probes on {FUNCTION}() were missed: those calls are not known"
-    return {"probe": {**probe, "missed": missed}}, [told] if missed else []
+    """Keys of meta.json at the end, while these events are there; and what is wrong."""
+    facts: dict[str, Any] = {}
+    problems = []
+    for key, count, told in (
+        ("probe", missed_count, f"hits of probes on {FUNCTION}() were missed: those calls are"),
+        ("waits", _dropped_count, "wake-ups of more tasks than there is room for: those waits are"),
+    ):
+        about_one = about.get(key) or {}
+        if about_one.get("kind"):
+            missed = count(tracefs, instance)
+            facts[key] = {**about_one, "missed": missed}
+            problems += [f"{missed} {told} not known"] if missed else []
+    return facts, problems
+
+
+def _dropped_count(tracefs: Path, instance: str) -> int | None:
+    beside, total = Instance(tracefs, _beside(instance)), 0
+    for event in _WAITS["triggers"]:
+        try:
+            text = beside.read(beside.event_file(event, "hist"))
+        except OSError:
+            return None
+        total += sum(int(count) for count in _DROPPED.findall(text))
+    return total
+
+
+def _owner(group: str, event: str) -> str:
+    """The group of the recording that an event is of."""
+    return event.removesuffix(_BLOCKED) if group == _SYNTHETIC else group
+
+
+def _listed_of(tracefs: Path, group: str) -> list[str]:
+    return [f"{of}:{event}" for of, event in _listed(tracefs) if _owner(of, event) == group]
 
 
 def _listed(tracefs: Path, file: str = "dynamic_events") -> list[tuple[str, str]]:

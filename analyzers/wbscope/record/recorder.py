@@ -50,7 +50,7 @@ _NS_PER_S = 10**9
 class Request:
     """What the user asked for."""
 
-    profile: str = "writeback"
+    profile: str = "stalls"
     events: tuple[str, ...] = ()
     output: Path | None = None
     command: tuple[str, ...] = ()
@@ -305,13 +305,14 @@ def _plan(
     available = choose.available_events(tracefs)
     about: dict[str, Any] = {}
     events: tuple[str, ...] = ()
-    probes = False
+    probes = waits = False
     if request.profile != CUSTOM:
         profile = choose.choose_profile(request.profile, library.profiles)
         chosen = choose.choose_events(profile, available)
         events = chosen.events
         about |= {"renamed": dict(chosen.renamed), "missing": list(chosen.missing)}
-        probes = request.probe == "auto" and bool(profile.probes)
+        made = profile.probes if request.probe == "auto" else ()
+        probes, waits = bool(made), bool(made) and profile.has_blocked
     elif not request.events:
         raise UsageError(
             "no-events",
@@ -350,6 +351,7 @@ def _plan(
         command=request.command,
         force=request.force,
         probes=probes,
+        waits=waits,
         settings=parse_settings(request.sysctls),
         about=about,
     )

@@ -274,6 +274,7 @@ class Plan:
     command: tuple[str, ...] = ()
     force: bool = False
     probes: bool = False  # where the kernel takes them
+    waits: bool = False  # likewise
     settings: dict[str, str] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # goes into meta.json as it is
 

@@ -14,7 +14,7 @@ import signal
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +30,7 @@ from wbscope.record.choose import Instance
 from wbscope.record.finish import META_SCHEMA, lost_count, lost_of, save_meta
 from wbscope.record.folders import make_private, take_name, target_of
 from wbscope.record.pages import Machine, Tail, head_of, write_trace
-from wbscope.record.probes import Probes, standard_name
+from wbscope.record.probes import BLOCKED, PROBES, Probes, standard_name
 from wbscope.record.recorder import CUSTOM, Recording, Request
 from wbscope.record.register import COMPLETE, NOT_WHOLE
 from wbscope.record.settings import split_settings
@@ -73,6 +73,7 @@ def remote_script(
         f"SYNC={'1' if sync else ''}",
         f"WATCHED={'1' if watched else ''}",
         f"PROBE={'1' if probe else ''}",
+        f"WAITS={'1' if probe and profile is not None and profile.has_blocked else ''}",
         f"SYSCTLS={shlex.quote(_lines_of(sysctls or {}))}",
         f"SYSCTLS_TOLD={shlex.quote(json.dumps(dict(sysctls or {})))}",
         "choose_events() {",
@@ -192,7 +193,7 @@ def _meta(
 ) -> dict[str, Any]:
     """As the recorder of this machine writes it, as far as the script knows it."""
     words = (folder / "uname").read_text().split()
-    texts = ("clock", "profile", "command", "probe", "sysctls", "boot_id")
+    texts = ("clock", "profile", "command", "probe", "waits", "sysctls", "boot_id")
     numbers = {key: int(value) for key, value in facts.items() if key not in texts}
     meta: dict[str, Any] = {
         "ended": NOT_WHOLE if numbers.get("left") else COMPLETE,
@@ -203,6 +204,7 @@ def _meta(
         "clock": facts["clock"],
         "buffer_kib_per_cpu": numbers["buffer_kib"],
         "probe": _probe(facts.get("probe"), events),
+        **({"waits": _probe(facts["waits"], events, BLOCKED)} if "waits" in facts else {}),
         "events": sorted(map(standard_name, events)),
         "missing": missing,
         "sysctls_for_the_run": json.loads(facts.get("sysctls", "{}")),
@@ -228,14 +230,14 @@ def _meta(
     return meta
 
 
-def _probe(told: str | None, events: list[str]) -> dict[str, Any]:
+def _probe(told: str | None, events: list[str], names: Container[str] = PROBES) -> dict[str, Any]:
     """As probes.py of the recorder tells it, but for the reason."""
     if told is None:
         return {"kind": None, "why": NOT_ASKED_FOR}
     if told == "none":
         return {"kind": None, "why": "the kernel there takes none"}
     kind, _, arguments = told.partition(" ")
-    made = tuple(event for event in events if standard_name(event) != event)
+    made = tuple(e for e in events if standard_name(e) != e and standard_name(e) in names)
     return Probes(kind, arguments, made).about()
 
 

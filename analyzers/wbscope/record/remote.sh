@@ -3,7 +3,7 @@
 # Records on another machine with nothing but a shell and tracefs. The result is a tar
 # file on stdout; `wbscope record --unpack` makes a run folder of it. Reads its buffers
 # only at the end, so these have to hold the whole run; what did not fit is counted.
-# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE, SYSCTLS, the
+# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE, WAITS, SYSCTLS, the
 # functions choose_events and workload, and what what.py makes of what.toml.
 # WATCHED: the end of stdin ends the recording, for it is the end of ssh. All of the script
 # is in functions: the shell has read it whole before the workload could read its stdin.
@@ -70,11 +70,28 @@ restore() { # as settings.py of wbscope: a ratio that is not changed leaves the 
 }
 put() { echo "$1" >> $root/dynamic_events; }
 remove_probes() { # of a group of which no instance is left
-  for name in entry return; do
-    name=$1/${probe_function}_$name
-    ! grep -q ":$name " $root/dynamic_events || put "-:$name"
+  beside=$root/instances/waits-$(echo "$1" | sed 's/_/-/g')
+  if [ -d "$beside" ]; then
+    echo "!$(printf "$waits_told" "$1_blocked")" > $beside/events/sched/sched_waking/trigger
+    echo "!$waits_kept" > $beside/events/sched/sched_switch/trigger
+    rmdir $beside
+  fi 2>/dev/null
+  for name in $1/${probe_function}_entry $1/${probe_function}_return synthetic/$1_blocked; do
+    ! grep -q ":$name[^a-z_]" $root/dynamic_events || put "-:$name"
   done 2>/dev/null
 }
+waits() { # as make_waits() of wbscope: who wakes a task that was blocked
+  name=wbscope_$$_remote_blocked beside=$root/instances/waits-${own##*/}
+  [ -e $root/synthetic_events ] && put "s:synthetic/$name $waits_fields" && mkdir $beside &&
+    echo 8 > $beside/buffer_size_kb &&
+    echo "$waits_kept" > $beside/events/sched/sched_switch/trigger &&
+    printf "$waits_told\n" $name > $beside/events/sched/sched_waking/trigger &&
+    echo "$waits_filter" > $own/events/synthetic/$name/filter &&
+    echo 1 > $own/events/synthetic/$name/enable || return 1
+  save $root/events/synthetic/$name/format "$work/tracefs/events/synthetic/$name/format"
+  echo "synthetic:$name" >> "$work/events"
+  note waits synthetic
+} 2>/dev/null
 probe() { # as probes.py of wbscope, which has the reasons; their formats are in the trace
   group=wbscope_$$_remote function=$probe_function
   probe_registers
@@ -245,7 +262,7 @@ for path in $root/instances/wbscope-*-remote; do # of a script that was killed
   pid=${path##*/wbscope-} pid=${pid%-remote}
   [ -d "$path" ] && ! kill -0 $pid 2>/dev/null && rmdir "$path" 2>/dev/null
 done
-for group in $(sed -n 's/^[a-z][0-9]*:\(wbscope_[0-9]*_remote\)\/.*/\1/p' $root/dynamic_events 2>/dev/null); do
+for group in $(sed -n 's/^[a-z][0-9]*:\(synthetic\/\)*\(wbscope_[0-9]*_remote\)[/_].*/\2/p' $root/dynamic_events 2>/dev/null); do
   pid=${group#wbscope_}
   kill -0 ${pid%_remote} 2>/dev/null || remove_probes $group
 done
@@ -288,6 +305,7 @@ both before
 choose_events
 [ -s "$work/events" ] || fail "the kernel has none of the events"
 [ -z "$PROBE" ] || probe || note probe none
+[ -z "$WAITS" ] || waits || note waits none
 ( # none of these files fires an event when it is read; it ends with the script
   trap - EXIT INT TERM HUP
   while by_own sleep $sample_seconds && kill -0 $$ 2>/dev/null; do

@@ -41,7 +41,7 @@ from wbscope.record.finish import Recovered, recover, save_started, tail_of, wri
 from wbscope.record.folders import PLAN, publish
 from wbscope.record.machine import save_after, save_before
 from wbscope.record.pages import head_of
-from wbscope.record.probes import make_probes, missed_facts, remove_probes
+from wbscope.record.probes import make_probes, make_waits, missed_facts, remove_probes
 from wbscope.record.register import (
     COMPLETE,
     DISCARD,
@@ -335,14 +335,18 @@ def _check_same(held: HeldFolder, plan: Plan) -> None:
 
 
 def _with_probes(plan: Plan, instance: Instance) -> Plan:
-    """With the events of the probes, where they are wanted and the kernel takes them."""
-    if not plan.probes:
-        return plan
-    made = make_probes(instance)
-    if plan.backend == "trace-cmd":
+    """With the events that are made for it, where they are wanted and the kernel takes them."""
+    for key, is_wanted, make in (
+        ("probe", plan.probes, make_probes),
+        ("waits", plan.waits, make_waits),
+    ):
+        if is_wanted:
+            made = make(instance)
+            events = (*plan.events, *made.events)
+            plan = replace(plan, events=events, about=plan.about | {key: made.about()})
+    if plan.backend == "trace-cmd" and plan.probes:
         instance.remove()  # or trace-cmd would leave it when it ends
-    events = (*plan.events, *made.events)
-    return replace(plan, events=events, about=plan.about | {"probe": made.about()})
+    return plan
 
 
 def _own_threads() -> list[int]:

@@ -34,7 +34,14 @@ def script_text() -> str:
         "probe_registers": _cases("$(uname -m)", {name: _set(registers=" ".join(two)) for name, two
                                                   in probe["registers"].items()}, "registers="),
     }  # fmt: skip
-    made = [_set(sample_seconds=str(WHAT["sampling"]["seconds"])), _set(**_probe(probe))]
+    waits = WHAT["blocked"]
+    kept, told = waits["triggers"].values()
+    made = [
+        _set(sample_seconds=str(WHAT["sampling"]["seconds"])),
+        _set(**_probe(probe)),
+        _set(waits_fields=waits["fields"], waits_filter=waits["filter"]),
+        _set(waits_kept=kept, waits_told=told),
+    ]
     for name, lines in functions.items():
         made += [f"{name}() {{", *(f"  {line}" for line in lines), "}"]
     return "".join(f"{line}\n" for line in made)

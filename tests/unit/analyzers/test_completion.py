@@ -67,7 +67,7 @@ def test_names_of_the_library() -> None:
     assert "throttle_summary.call_max_ns" in _words("compare", "a", "--metric", "throttle_summary.")
     assert answer(program, ["gate", "--budget", "throttle_summary.c"]).is_part
     assert "global_dirty_state" in _words("plot", "x", "global_dirty_state")
-    assert _words("record", "--profile", "") == ["writeback", "reclaim", "deep", "custom"]
+    assert _words("record", "--profile", "") == ["writeback", "stalls", "reclaim", "deep", "custom"]
     assert _words("query", "x", "--engine", "p") == ["perfetto"]
     assert _words("query", "x", "--engine=p") == ["--engine=perfetto"]
     assert _words("completion", "") == ["bash", "zsh", "fish"]

@@ -16,7 +16,9 @@ from wbscope.record import probes
 from wbscope.record.choose import Instance
 from wbscope.record.probes import (
     Probes,
+    filter_of,
     make_probes,
+    make_waits,
     missed_count,
     missed_facts,
     orphan_probes,
@@ -52,6 +54,7 @@ class _Kernel:
         self.busy: set[str] = set()
         self.broken: set[str] = set()
         self.written: list[str] = []
+        self.files: list[tuple[str, str]] = []  # of an instance
         self.log: list[str] = []
         (root / "instances").mkdir()
         (root / "README").write_text("tracing mini-HOWTO:\n" + _FPROBES)
@@ -65,6 +68,8 @@ class _Kernel:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         if file == "dynamic_events":
             self._define(text.rstrip("\n"))
+        else:
+            self.files.append((file.removeprefix("instances/"), text))
 
     def _define(self, line: str) -> None:
         self.written.append(line)
@@ -344,6 +349,8 @@ def test_hits_that_were_missed(kernel: _Kernel) -> None:
     ("event", "name"),
     [
         (f"{_GROUP}:balance_dirty_pages_entry", "wbscope:balance_dirty_pages_entry"),
+        (f"synthetic:{_GROUP}_blocked", "wbscope:blocked"),
+        ("synthetic:mine_blocked", "synthetic:mine_blocked"),
         ("wbscope_12_doctor:x", "wbscope:x"),
         ("wbscope_mine:x", "wbscope_mine:x"),
         ("writeback:balance_dirty_pages", "writeback:balance_dirty_pages"),
@@ -351,3 +358,78 @@ def test_hits_that_were_missed(kernel: _Kernel) -> None:
 )
 def test_names_without_the_recording(event: str, name: str) -> None:
     assert standard_name(event) == name
+
+
+# The synthetic event of tasks that were blocked.
+
+
+def _triggers(kernel: _Kernel) -> list[tuple[str, str]]:
+    """Written to the instance beside that of the recording."""
+    beside = f"waits-{_NAME}/events/sched/"
+    return [
+        (file.removeprefix(beside), text) for file, text in kernel.files if file.startswith(beside)
+    ]
+
+
+def test_who_wakes_a_blocked_task_is_told_by_triggers_beside(kernel: _Kernel) -> None:
+    (kernel.root / "synthetic_events").touch()
+    made = make_waits(_instance(kernel))
+    event = f"{_GROUP}_blocked"
+    assert made.events == (f"synthetic:{event}",)
+    assert (made.about()["kind"], made.about()["events"]) == ("synthetic", ["wbscope:blocked"])
+    assert kernel.written == [f"s:synthetic/{event} pid_t pid; u64 blocked_ns"]
+    (kept, first), (told, second) = _triggers(kernel)
+    assert (kept, told) == ("sched_switch/trigger", "sched_waking/trigger")
+    assert first.startswith("hist:keys=prev_pid:t0=common_timestamp:")
+    assert first.endswith(" if prev_state == 2")
+    assert second.endswith(f":onmatch(sched.sched_switch).{event}(pid,$ns)")
+    assert filter_of(made.events[0]) == "blocked_ns >= 1000000"
+    assert filter_of("sched:sched_waking") is None
+    kernel.files.clear()
+    assert remove_probes(kernel.root, _NAME, 0) == []
+    # The one that the other needs is the last; then nothing uses the event.
+    assert _triggers(kernel) == [(told, f"!{second}"), (kept, f"!{first}")]
+    assert not [line for line in kernel.lines if _GROUP in line]
+
+
+def test_an_orphan_of_its_own_is_found(kernel: _Kernel) -> None:
+    (kernel.root / "synthetic_events").touch()
+    make_waits(_instance(kernel))
+    assert orphan_probes(kernel.root) == [_NAME]
+    kernel.busy = {f"synthetic/{_GROUP}_blocked"}
+    assert remove_probes(kernel.root, _NAME, 0) == [f"synthetic:{_GROUP}_blocked"]
+
+
+@pytest.mark.parametrize(
+    ("has_file", "why"),
+    [
+        (False, "this kernel has no synthetic events (CONFIG_SYNTH_EVENTS, CONFIG_HIST_TRIGGERS)"),
+        (True, "the kernel refuses it: Invalid argument"),
+    ],
+)
+def test_without_synthetic_events_nothing_is_left(
+    has_file: bool, why: str, kernel: _Kernel
+) -> None:
+    if has_file:
+        (kernel.root / "synthetic_events").touch()
+        kernel.refuses = "^s:"
+    made = make_waits(_instance(kernel))
+    assert made.about() == {"kind": None, "why": why}
+    assert made.fix
+    assert not made.events
+    assert not (kernel.root / "instances" / f"waits-{_NAME}").exists()
+
+
+def test_wake_ups_of_more_tasks_than_there_is_room_for(kernel: _Kernel) -> None:
+    (kernel.root / "synthetic_events").touch()
+    made = make_waits(_instance(kernel))
+    for event, dropped in (("sched_switch", 3), ("sched_waking", 4)):
+        path = kernel.root / "instances" / f"waits-{_NAME}" / "events/sched" / event
+        (path / "hist").write_text(
+            f"Totals:\n    Hits: 9\n    Entries: 2\n    Dropped: {dropped}\n"
+        )
+    facts, problems = missed_facts({"waits": made.about()}, kernel.root, _NAME)
+    assert facts["waits"]["missed"] == 7
+    assert problems == [
+        "7 wake-ups of more tasks than there is room for: those waits are not known"
+    ]
