@@ -2,6 +2,98 @@
 -- Idioms with a name: NAME!(ARGUMENTS) in a statement is what stands here, in
 -- parentheses. They are put in their place when the library is read.
 
+-- Whom the waits of a finding were for, by device; place 1 is the task that
+-- held them longest.
+holders!(rule) =
+  SELECT
+    l.bdi,
+    l.waker AS holder,
+    row_number() OVER (
+      PARTITION BY l.bdi ORDER BY sum(l.dur) DESC, l.waker
+    ) AS place
+  FROM wb_loss AS l
+  CROSS JOIN wb_bounds AS b
+  WHERE l.finding = rule AND in_time!(l.ts, b)
+  GROUP BY l.bdi, l.waker;
+
+-- In which calls the waits of some rows of wb_loss were. A file system syncs a
+-- file in a call that is no fsync: of a write that O_SYNC asks for it, and
+-- overlayfs of what it copies up in open().
+sync_place!(loss) =
+  CASE
+    WHEN min(loss.sync_call = 'ext4_sync_file') = 1
+      AND recorded!('syscalls:sys_enter_fsync')
+      THEN CASE WHEN EXISTS (
+        SELECT 1 FROM raw_mount AS o WHERE o.type = 'overlay'
+      ) THEN 'in open() of what overlayfs copies up, or in writes with O_SYNC'
+      ELSE 'in writes with O_SYNC or O_DSYNC' END
+    WHEN min(loss.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
+    WHEN max(loss.sync_call IS NOT NULL) = 1
+      THEN 'in sync, in fsync or for pages under writeback'
+    ELSE 'for pages under writeback (truncate, a rewrite, or a sync without an'
+      || ' event)'
+  END;
+
+-- The call that waits until data is on the disk and took longest in all, with
+-- the finding that tells of it: the dearest, where those who lost time to that
+-- made nearly all of these calls. bounds is wb_bounds.
+sync_calls!(bounds) =
+  SELECT
+    o.finding, o.bdi, s.call,
+    count(*) AS calls_count,
+    sum(s.end_ts - s.ts) / count(*) AS mean_ns,
+    max(s.end_ts - s.ts) AS max_ns,
+    row_number() OVER (ORDER BY sum(s.end_ts - s.ts) DESC, s.call) AS place,
+    total(CASE WHEN s.tid IN (
+      SELECT l.tid FROM wb_loss AS l
+      WHERE l.finding = o.finding AND l.bdi IS o.bdi
+    ) THEN s.end_ts - s.ts END)
+      >= o.nearly_all_ratio * sum(s.end_ts - s.ts) AS is_told
+  FROM (
+    SELECT t.finding, t.bdi, v.nearly_all_ratio
+    FROM wb_loss_total AS t
+    CROSS JOIN wb_rule AS v
+    WHERE t.finding IN (
+      'journal_commit', 'fsync_storm', 'many_seconds', 'past_page_cache'
+    )
+    ORDER BY t.cost_task_ns DESC, t.finding, t.bdi
+    LIMIT 1
+  ) AS o
+  CROSS JOIN wb_call AS s
+  CROSS JOIN wb_bounds AS bounds
+  WHERE s.is_sync = 1
+    AND s.end_ts IS NOT NULL
+    AND (s.cut IS NULL OR s.errno IS NULL)
+    AND in_time!(s.ts, bounds)
+  GROUP BY o.finding, o.bdi, o.nearly_all_ratio, s.call;
+
+-- Who submitted a request (wb_wait_request), by the row of wb_task of its tid:
+-- kernel: a thread of the kernel, such as the flusher; metadata: marked so;
+-- sync: a task in fsync or the like; itself: a task otherwise, which is direct
+-- I/O, or a write to a file that is open with O_SYNC where no event of the file
+-- system tells.
+way!(request, task) =
+  CASE
+    WHEN request.tid = 0 OR task.is_kernel = 1 THEN 'kernel'
+    WHEN request.rwbs GLOB '*M*' THEN 'metadata'
+    WHEN request.ts <= (
+      SELECT c.end_ts
+      FROM wb_call AS c
+      WHERE c.tid = request.tid
+        AND c.is_write IS NULL
+        AND c.seq < request.seq
+        AND c.is_sync IS NOT NULL
+      ORDER BY c.seq DESC
+      LIMIT 1
+    ) THEN 'sync'
+    ELSE 'itself'
+  END;
+
+-- Its row (call) for a row of wb_loss_total.
+told_calls!(call, total) =
+  call.place = 1 AND call.is_told = 1
+  AND call.finding = total.finding AND call.bdi IS total.bdi;
+
 -- Samples of the part that was asked for, each with its window; told is the
 -- source of wb_usage.
 sampled!(told) =
@@ -162,6 +254,25 @@ high_wb!(task) =
   WHERE w.tid = task.tid
   ORDER BY w.tid DESC, w.bdi DESC, w.cgroup_ino DESC
   LIMIT 1;
+
+-- Whether a name is that of a thread of the kernel, nobody's program: of md
+-- md127_raid1, md_home_raid5, md0_resync, and not md5_check.
+is_kernel!(comm) =
+  comm GLOB 'kworker/*'
+  OR comm GLOB 'jbd2/*'
+  OR comm GLOB 'xfs*/*'
+  OR comm GLOB 'btrfs-*'
+  OR comm GLOB 'kswapd[0-9]*'
+  OR comm GLOB 'kcompactd[0-9]*'
+  OR comm GLOB 'flush-*'
+  OR comm GLOB 'loop[0-9]*'
+  OR comm GLOB 'md*_raid[0-9]*'
+  OR comm GLOB 'md*_resync'
+  OR comm GLOB 'md*_reshape'
+  OR comm GLOB 'dmcrypt_write/*'
+  OR comm GLOB 'ksoftirqd/*'
+  OR comm GLOB 'migration/*'
+  OR comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd');
 
 -- Name and number of a task, dd 399; tid 399 where it has no name.
 task_name!(task) =

@@ -7,8 +7,8 @@
 -- @when      direct_writes
 -- @severity  note
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for their own writes to {bdi}, such
---   as direct I/O, the longest {longest_ns}[; {written_bytes} were written to
+-- @sentence  {tasks} waited {cost_task_ns} for direct I/O to {bdi}, or
+--   writes like it, the longest {longest_ns}[; {written_bytes} were written to
 --   it in all].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_writes,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=direct_writes, bdi={bdi})

@@ -3,28 +3,33 @@
 -- @title     Tasks wait for their reads of a disk
 -- @summary   Tasks sent reads to a disk and slept while these were in flight:
 --   files that were not in memory, swap, metadata. No dirty page blocks them,
---   but writes that the disk does meanwhile can. inferred where most of it is
+--   but writes that the disk does meanwhile can. A warning where a task was
+--   asleep for them half of its life or more. inferred where most of it is
 --   readahead: no event says that somebody waits for that.
 -- @when      disk_reads
 -- @severity  note
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for reads of {bdi}, the longest
---   {longest_ns}[: the disk read {read_bytes} in {reads_count:request}, the
---   median of which took {latency_ns}][, and wrote {written_bytes}].
+--   {longest_ns}[: the disk read {read_bytes} in {reads_count:request} of
+--   {request_bytes}, the median of which took {latency_ns}][, and wrote
+--   {written_bytes}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=disk_reads,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=disk_reads, bdi={bdi})
 -- @evidence  block_latency: read_bytes = sum(bytes, device={bdi}, op=read);
---   reads_count = sum(count, device={bdi}, op=read); latency_ns =
+--   reads_count = sum(count, device={bdi}, op=read); request_bytes = sum(bytes,
+--   device={bdi}, op=read) / sum(count, device={bdi}, op=read); latency_ns =
 --   max(latency_p50_ns, device={bdi}, op=read); written_bytes = sum(bytes,
 --   device={bdi}, op=write)
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where most of it are reads ahead
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    longest_ns INTEGER longest wait
 -- @column    read_bytes INTEGER that the disk read, for whomever
 -- @column    reads_count INTEGER in so many requests
+-- @column    request_bytes INTEGER mean of these
 -- @column    latency_ns INTEGER median of the time that the disk took for one
 -- @column    written_bytes INTEGER that it wrote; NULL = nothing
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -74,10 +79,13 @@ WITH
   )
 SELECT
   t.cost_task_ns,
+  CASE WHEN t.life_ratio >= v.most_ratio THEN 'warning' ELSE 'note' END
+    AS severity,
   CASE WHEN a.dur >= v.most_ratio * t.cost_task_ns THEN 'inferred'
     ELSE 'measured'
   END AS confidence,
   t.tasks, t.bdi, t.longest_ns, s.read_bytes, s.reads_count,
+  s.read_bytes / nullif(s.reads_count, 0) AS request_bytes,
   r.took_ns AS latency_ns,
   nullif(s.written_bytes, 0) AS written_bytes,
   t.first_ts, t.last_ts

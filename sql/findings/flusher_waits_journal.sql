@@ -13,9 +13,10 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
--- @events    sched:sched_switch
+-- @events    sched:sched_switch|wbscope:blocked
 -- @column   cost_task_ns INTEGER time that flushers lost to it
--- @column    confidence TEXT inferred where no event of a journal was recorded
+-- @column    confidence TEXT inferred where no event tells that the journal
+--   woke it
 -- @column   tasks TEXT flusher threads
 -- @column    who TEXT the flusher, or which flushers: their times add up, also
 --   where they waited together
@@ -23,7 +24,9 @@
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT
   t.cost_task_ns,
-  CASE t.has_journal_events WHEN 1 THEN 'measured' ELSE 'inferred' END
+  CASE WHEN t.proved_ratio >= v.nearly_all_ratio THEN 'measured'
+    ELSE 'inferred'
+  END
     AS confidence,
   t.tasks,
   CASE t.tasks_count WHEN 1 THEN 'The flusher' ELSE 'Flushers (' || t.tasks

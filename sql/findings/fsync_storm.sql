@@ -6,8 +6,18 @@
 -- @when      fsync_storm
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the journal of {bdi}: {fsync_ns}
---   of it in {fsyncs_count} calls of fsync, {mean_ns} in each.
+-- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
+--   (longest {call_max_ns}): {tasks} waited {journal_ns} for the journal of
+--   {bdi}][ and {data_ns} for their data][{tasks} waited {told_ns} for the
+--   journal of {bdi}: {fsync_ns} of it in {fsyncs_count} calls of fsync,
+--   {mean_ns} in each].
+-- @evidence  lost_time: journal_ns = sum(total_ns, finding=fsync_storm,
+--   bdi={bdi}) - sum(total_ns, finding=fsync_storm, bdi={bdi}, kind=folio
+--   wait); data_ns = sum(total_ns, finding=fsync_storm, bdi={bdi}, kind=folio
+--   wait); told_ns = sum(total_ns, finding=fsync_storm, bdi={bdi})
+-- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
+--   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=fsync_storm,
 --   bdi={bdi}); fsync_ns = sum(total_ns, finding=fsync_storm, kind=fsync,
 --   bdi={bdi}); fsyncs_count = sum(stalls_count, finding=fsync_storm,
@@ -20,27 +30,49 @@
 -- @costs     What was not yet synced is lost in a crash.
 -- @expect    stalls_by_task.total_ns lower
 -- @optional  syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
+-- @column    told_ns INTEGER cost_task_ns, where they were not
 -- @column    fsyncs_count INTEGER fsyncs that waited
 -- @column    fsync_ns INTEGER time lost in these, without the waits for pages
 --   and requests inside
 -- @column    mean_ns INTEGER the same in each
+-- @column    journal_ns INTEGER of the waits, what was none for a page; NULL =
+--   system calls were not recorded
+-- @column    data_ns INTEGER of the waits, for pages; NULL likewise, or none
+-- @column    calls_count INTEGER calls of {call} in the run; NULL = none
+--   recorded
+-- @column    call TEXT the call that waits until data is on the disk and took
+--   longest in all
+-- @column    call_mean_ns INTEGER how long one of these took
+-- @column    call_max_ns INTEGER the longest of these
 -- @source    fs/ext4/fsync.c ext4_sync_file()
 WITH
   called AS (
-    SELECT l.bdi, count(*) AS fsyncs_count, sum(l.dur) AS fsync_ns
+    SELECT
+      l.bdi,
+      sum(l.kind = 'fsync') AS fsyncs_count,
+      sum(CASE l.kind WHEN 'fsync' THEN l.dur END) AS fsync_ns,
+      sum(CASE l.kind WHEN 'folio wait' THEN l.dur END) AS data_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.finding = 'fsync_storm'
-      AND l.kind = 'fsync'
-      AND in_time!(l.ts, b)
+    WHERE l.finding = 'fsync_storm' AND in_time!(l.ts, b)
     GROUP BY l.bdi
   )
 SELECT
-  t.cost_task_ns, t.tasks, t.bdi, c.fsyncs_count, c.fsync_ns,
-  c.fsync_ns / c.fsyncs_count AS mean_ns,
+  t.cost_task_ns, t.tasks, t.bdi,
+  CASE WHEN k.call IS NULL THEN t.cost_task_ns END AS told_ns,
+  CASE WHEN k.call IS NULL THEN c.fsyncs_count END AS fsyncs_count,
+  CASE WHEN k.call IS NULL THEN c.fsync_ns END AS fsync_ns,
+  CASE WHEN k.call IS NULL THEN c.fsync_ns / c.fsyncs_count END AS mean_ns,
+  CASE WHEN k.call IS NOT NULL THEN t.cost_task_ns - coalesce(c.data_ns, 0) END
+    AS journal_ns,
+  CASE WHEN k.call IS NOT NULL THEN c.data_ns END AS data_ns,
+  k.calls_count, k.call,
+  k.mean_ns AS call_mean_ns,
+  k.max_ns AS call_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-JOIN called AS c ON c.bdi = t.bdi
+JOIN called AS c ON c.bdi = t.bdi AND c.fsyncs_count > 0
+LEFT JOIN sync_calls!(n) AS k ON told_calls!(k, t)
 WHERE t.finding = 'fsync_storm' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

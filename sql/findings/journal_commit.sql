@@ -13,13 +13,17 @@
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the journal[ of {bdi}] to
---   commit, the longest {longest_ns}[; it writes {disk_bytes_per_s}, and up to
---   {dirty_max_bytes} were dirty].
+-- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
+--   (longest {call_max_ns}). ]{tasks} waited {cost_task_ns} for the journal[ of
+--   {bdi}] to commit, the longest {longest_ns}[; it writes {disk_bytes_per_s},
+--   and up to {dirty_max_bytes} were dirty].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
+-- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
+--   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
 --   all data of files, which is written once more afterwards. Unmount it and
 --   mount it with data=ordered, unless something needs that.][No task called
@@ -51,10 +55,9 @@
 -- @expect    [{expected:raw}]
 -- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit, sched:sched_switch
 -- @column    severity TEXT warning or note
--- @column    confidence TEXT inferred where no event of a journal was recorded:
---   its thread had requests in flight; where sleeps were not: all of a call is
---   one wait then; or where the disk got much less than the pages that were
---   written
+-- @column    confidence TEXT inferred where no event tells that the journal
+--   woke the tasks for nearly all of it: it only committed meanwhile; or where
+--   the disk got much less than the pages that were written
 -- @column   background_bytes INTEGER background limit beside it: what it writes
 --   in half a second; NULL = none is proposed
 -- @column    journaled_bdi TEXT the device, where it has data=journal: nothing
@@ -75,6 +78,12 @@
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column   dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
+-- @column    calls_count INTEGER calls of {call} in the run; NULL = none
+--   recorded
+-- @column    call TEXT the call that waits until data is on the disk and took
+--   longest in all
+-- @column    call_mean_ns INTEGER how long one of these took
+-- @column    call_max_ns INTEGER the longest of these
 -- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction();
 --   fs/ext4/inode.c ext4_map_blocks(), ext4_should_dioread_nolock()
 SELECT
@@ -83,8 +92,7 @@ SELECT
     AS severity,
   CASE
     WHEN d.reached_ratio IS NULL
-      AND t.has_journal_events = 1
-      AND EXISTS (SELECT 1 FROM raw_sched_switch)
+      AND t.proved_ratio >= v.nearly_all_ratio
       THEN 'measured'
     ELSE 'inferred'
   END AS confidence,
@@ -110,6 +118,9 @@ SELECT
   u.dirty_ratio AS dirty_percent,
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
+  c.calls_count, c.call,
+  c.mean_ns AS call_mean_ns,
+  c.max_ns AS call_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
@@ -119,6 +130,7 @@ CROSS JOIN dirty_limits AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
+LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;
 

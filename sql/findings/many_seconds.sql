@@ -11,7 +11,9 @@
 --   write][{held_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][{any_bytes} were dirty, perhaps all for {bdi}, which
---   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][; its
+--   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][
+--   ({calls_count:call} of {call:raw} took {call_mean_ns} each, the longest
+--   {call_max_ns})][; its
 --   pages are compressed, or not all are written: {reached_ratio} of their
 --   bytes reached the disk].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); any_bytes =
@@ -23,6 +25,9 @@
 -- @evidence  disk_rates: reached_ratio = max(reached_ratio, bdi={bdi})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
+-- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
+--   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [Lower the limit to {worth_bytes}, what {bdi} writes in two
 --   seconds, and let the flusher start at what it writes in half a
 --   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
@@ -73,6 +78,12 @@
 -- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes now; NULL
 --   = not set
 -- @column    background_percent INTEGER as dirty_percent
+-- @column    calls_count INTEGER calls of {call} in the run; NULL = none
+--   recorded
+-- @column    call TEXT the call that waits until data is on the disk and took
+--   longest in all
+-- @column    call_mean_ns INTEGER how long one of these took
+-- @column    call_max_ns INTEGER the longest of these
 -- @column   first_ts INTEGER ns, start of the first wait; NULL = none
 -- @column   last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
@@ -81,13 +92,7 @@ WITH
     SELECT
       l.bdi,
       max(l.sync_call IS NOT NULL) AS has_sync,
-      CASE
-        WHEN min(l.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
-        WHEN max(l.sync_call IS NOT NULL) = 1
-          THEN 'in sync, in fsync or for pages under writeback'
-        ELSE 'for pages under writeback (truncate, a rewrite, or a sync without'
-          || ' an event)'
-      END AS place
+      sync_place!(l) AS place
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'many_seconds' AND in_time!(l.ts, b)
@@ -118,12 +123,16 @@ SELECT
   u.dirty_ratio AS dirty_percent,
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
+  c.calls_count, c.call,
+  c.mean_ns AS call_mean_ns,
+  c.max_ns AS call_max_ns,
   t.first_ts, t.last_ts
 FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
+LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.
   AND w.bdi NOT IN (

@@ -16,7 +16,8 @@
 -- @advice    Look at memory.high and memory.current of the cgroup of these
 --   tasks, and at high in its memory.events: raise memory.high, or let them use
 --   less memory.
--- @events    sched:sched_switch, vmscan:mm_vmscan_memcg_reclaim_begin
+-- @events    sched:sched_switch|wbscope:blocked,
+--   vmscan:mm_vmscan_memcg_reclaim_begin
 -- @column    severity TEXT warning or note
 -- @column   longest_ns INTEGER longest of these sleeps
 -- @column   first_ts INTEGER ns, start of the first

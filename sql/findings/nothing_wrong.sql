@@ -158,7 +158,8 @@ WITH
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
-  CASE WHEN j.doubt IS NULL THEN 'ok' ELSE 'note' END AS severity,
+  CASE WHEN j.doubt IS NULL AND j.cpu IS NULL THEN 'ok' ELSE 'note' END
+    AS severity,
   CASE
     WHEN j.doubt = 'piece' THEN 'A part with a piece of a long write'
     WHEN j.doubt = 'excerpt' THEN 'Too little to tell whether anything is wrong'
@@ -167,6 +168,7 @@ SELECT
       THEN 'Tasks waited for unrecorded reasons'
     WHEN j.doubt = 'unseen'
       THEN 'No fault in dirty throttling; other waits were not recorded'
+    WHEN j.cpu IS NOT NULL THEN 'Tasks wait for a CPU, not for writeback'
     WHEN j.other_ns > 0 OR NOT j.is_watched
       THEN 'Nothing is wrong with dirty throttling'
   END AS title,
@@ -178,7 +180,7 @@ SELECT
   CASE
     WHEN j.doubt = 'piece' THEN 'No all-clear with a piece of a long write'
     WHEN j.doubt IS NOT NULL THEN 'No all-clear'
-    WHEN j.other_ns > 0 OR NOT j.is_watched
+    WHEN j.other_ns > 0 OR NOT j.is_watched OR j.cpu IS NOT NULL
       THEN 'Nothing is wrong with dirty throttling'
     ELSE 'Nothing is wrong'
   END AS lead,
@@ -238,7 +240,7 @@ SELECT
   'thread',
   t.comm || ' ' || t.tid || ' was blocked for seconds',
   max(s.end_ts - s.ts)
-FROM wb_blocked AS s
+FROM wb_wait_end AS s
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_bounds AS b
 JOIN wb_task AS t ON t.tid = s.tid
@@ -364,6 +366,7 @@ FROM wb_units AS o
 CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch)
+    OR recorded!('wbscope:blocked')
     OR EXISTS (SELECT 1 FROM wb_call AS k WHERE k.is_write >= 0)
     OR recorded!('syscalls:sys_enter_write') AS is_watched
 ) AS w

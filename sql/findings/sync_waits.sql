@@ -10,13 +10,18 @@
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} {place:raw} until what was dirty was
---   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote
---   faster than the disk][; the disk was idle for {idle_ratio} of that time].
+-- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
+--   (longest {call_max_ns}). ]{tasks} waited {cost_task_ns} {place:raw} until
+--   what was dirty was on the disk[ {bdi}], the longest {longest_ns}[, while
+--   {writers} wrote faster than the disk][; the disk was idle for {idle_ratio}
+--   of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
 --   bdi={bdi})
+-- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
+--   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [With {idle_bdi} idle for so long, neither a limit nor a faster
 --   disk helps much: look at what the flusher needs the CPU for meanwhile, such
 --   as blocks for many small files, compression or encryption.][Lower the limit
@@ -58,6 +63,12 @@
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column   dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
+-- @column    calls_count INTEGER calls of {call} in the run; NULL = none
+--   recorded
+-- @column    call TEXT the call that waits until data is on the disk and took
+--   longest in all
+-- @column    call_mean_ns INTEGER how long one of these took
+-- @column    call_max_ns INTEGER the longest of these
 -- @source    fs/sync.c
 WITH
   beside AS (
@@ -77,13 +88,7 @@ WITH
     SELECT
       l.bdi,
       max(l.sync_call IS NOT NULL) AS has_sync,
-      CASE
-        WHEN min(l.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
-        WHEN max(l.sync_call IS NOT NULL) = 1
-          THEN 'in sync, in fsync or for pages under writeback'
-        ELSE 'for pages under writeback (truncate, a rewrite, or a sync that no'
-          || ' event tells)'
-      END AS place
+      sync_place!(l) AS place
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'many_seconds' AND in_time!(l.ts, b)
@@ -126,6 +131,9 @@ SELECT
   u.dirty_ratio AS dirty_percent,
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
+  c.calls_count, c.call,
+  c.mean_ns AS call_mean_ns,
+  c.max_ns AS call_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
@@ -137,6 +145,7 @@ LEFT JOIN wb_disk_backlog AS a
 LEFT JOIN beside AS w ON w.bdi = t.bdi
 JOIN kinds AS k ON k.bdi IS t.bdi
 LEFT JOIN machine AS m ON 1 = 1
+LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE t.finding = 'many_seconds'
   AND t.cost_task_ns >= v.loss_least_ns
   AND (

@@ -17,7 +17,7 @@
 --   throttling, cause=device latency)
 -- @advice    [Record with the profile {profile}, which has the events of disks,
 --   file systems and system calls.]
--- @events    sched:sched_switch
+-- @events    sched:sched_switch|wbscope:blocked
 -- @column    cost_task_ns INTEGER time that tasks were blocked
 -- @column    severity TEXT warning or note
 -- @column    longest_ns INTEGER longest of these waits

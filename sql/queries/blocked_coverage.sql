@@ -11,7 +11,7 @@
 --   event is missing that would tell why, such as those of the file system.
 -- @filters  range, tid, task
 -- @grain    task under a name; order unexplained_ns descending
--- @events   sched:sched_switch
+-- @events   sched:sched_switch|wbscope:blocked
 -- @column   comm TEXT its name; as in throttle_by_task
 -- @column   sleeps_count INTEGER uninterruptible sleeps from 1 ms on
 -- @column   blocked_ns INTEGER their time
@@ -21,12 +21,12 @@
 -- @metric   unexplained_ns neutral: time a task was blocked for reasons that no
 --   recorded event shows
 WITH
-  blocked AS (
+  slept AS (
     SELECT
       t.task_id, t.tid, t.comm,
       count(*) AS sleeps_count,
       sum(s.end_ts - s.ts) AS blocked_ns
-    FROM wb_blocked AS s
+    FROM wb_wait_end AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_rule AS v
     JOIN wb_task AS t ON task_of!(t, s)
@@ -48,7 +48,7 @@ SELECT
   k.blocked_ns - coalesce(u.dur, 0) AS explained_ns,
   coalesce(u.dur, 0) AS unexplained_ns,
   1.0 * (k.blocked_ns - coalesce(u.dur, 0)) / k.blocked_ns AS coverage_ratio
-FROM blocked AS k
+FROM slept AS k
 CROSS JOIN wb_params AS p
 LEFT JOIN unknown AS u ON u.task_id = k.task_id
 WHERE of_task!(k, p)

@@ -505,7 +505,7 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
     UNION ALL
     SELECT s.tid, s.seq, s.ts, NULL, s.end_ts - s.ts
-    FROM wb_blocked AS s
+    FROM wb_wait_end AS s
   ),
   followed AS (
     SELECT

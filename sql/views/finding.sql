@@ -66,8 +66,9 @@ WHERE 0;
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
 --   requests; NULL = not recorded
--- @column   has_journal_events INTEGER 1: events of a journal tell when it
---   commits; 0: requests of its thread do, which is inferred
+-- @column   proved_ratio REAL share of the time in waits whose cause is proved
+-- @column   life_ratio REAL of the life of the task that lost most of its own,
+--   what it lost
 -- @column   wrote_disk TEXT where nothing tells on which disks the device lies:
 --   as in wb_stall
 -- @column   wrote_disks TEXT likewise
@@ -81,7 +82,7 @@ WITH
       finding_bdi!(l) AS bdi,
       finding_cgroup!(l) AS cgroup_ino,
       l.tid, l.task_id, l.comm, l.ts, l.dur, l.device_ratio, l.call_seq,
-      l.wrote_disk, l.wrote_disks
+      l.wrote_disk, l.wrote_disks, l.is_proved, l.life_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT NULL AND in_time!(l.ts, b)
@@ -97,7 +98,9 @@ WITH
       sum(c.dur * c.device_ratio) AS device_ns,
       sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns,
       min(c.wrote_disk) AS wrote_disk,
-      min(c.wrote_disks) AS wrote_disks
+      min(c.wrote_disks) AS wrote_disks,
+      sum(c.dur * c.is_proved) AS proved_ns,
+      1.0 * sum(c.dur) / nullif(max(c.life_ns), 0) AS life_ratio
     FROM chosen AS c
     GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
   ),
@@ -180,7 +183,9 @@ WITH
       max(t.last_ts) AS last_ts,
       sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio,
       min(t.wrote_disk) AS wrote_disk,
-      min(t.wrote_disks) AS wrote_disks
+      min(t.wrote_disks) AS wrote_disks,
+      1.0 * sum(t.proved_ns) / sum(t.dur) AS proved_ratio,
+      max(t.life_ratio) AS life_ratio
     FROM per_task AS t
     GROUP BY t.finding, t.bdi, t.cgroup_ino
   )
@@ -209,10 +214,7 @@ SELECT
         END
   END AS tasks,
   s.first_ts, s.last_ts, s.device_ratio,
-  EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
-    OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
-    OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep) AS has_journal_events,
-  s.wrote_disk, s.wrote_disks
+  s.proved_ratio, s.life_ratio, s.wrote_disk, s.wrote_disks
 FROM summed AS s
 JOIN named AS n
   ON n.finding = s.finding
@@ -320,3 +322,66 @@ JOIN (
   FROM raw_global_dirty_state AS g
 ) AS n ON n.event = f.event
 GROUP BY f.event, f.what;
+
+-- @view     wb_timeline_order
+-- @shared
+-- @summary  Groups of the timeline that come first in this run: those about
+--   what its tasks waited for longest.
+-- @grain    group; order place
+-- @column   group_name TEXT as in @group of sql/timelines
+-- @column   place INTEGER order among them
+-- @column   is_top INTEGER 1: it stands beside the group of all, so that a UI
+--   that shows that one closed shows this one
+CREATE VIEW wb_timeline_order AS
+WITH
+  waited AS (
+    SELECT
+      CASE
+        WHEN s.kind = 'throttle' THEN 'throttling'
+        WHEN s.kind IN ('direct reclaim', 'memcg reclaim', 'reclaim throttle')
+          THEN 'reclaim'
+        ELSE 'disk'
+      END AS subject,
+      sum(s.dur) AS total_ns
+    FROM wb_stall AS s
+    -- Mostly of the kernel's own threads.
+    WHERE s.kind <> 'block queue'
+    GROUP BY 1
+  ),
+  -- step 0 and 1 of the first subject are on the first screen.
+  member(subject, place, step, group_name) AS (
+    SELECT 'throttling', 1, 0, 'Dirty pages'
+    UNION ALL SELECT 'throttling', 1, 1, 'Fairness'
+    UNION ALL SELECT 'throttling', 1, 2, 'Throttled tasks'
+    UNION ALL SELECT 'reclaim', 2, 0, 'Reclaim'
+    UNION ALL SELECT 'reclaim', 2, 2, 'Zones'
+    UNION ALL SELECT 'disk', 3, 0, 'Block requests'
+    UNION ALL SELECT 'disk', 3, 2, 'Flusher work'
+  ),
+  ranked AS (
+    SELECT
+      m.group_name, m.step,
+      dense_rank() OVER (ORDER BY coalesce(w.total_ns, 0) DESC, m.place)
+        AS subject_place
+    FROM member AS m
+    LEFT JOIN waited AS w ON w.subject = m.subject
+  ),
+  listed AS (
+    SELECT 'What to look at' AS group_name, 1 AS place, 0 AS is_top
+    UNION ALL
+    SELECT 'Stalls', 2, 1
+    UNION ALL
+    SELECT
+      r.group_name,
+      2 + row_number() OVER (ORDER BY r.subject_place, r.step),
+      CASE
+        WHEN r.subject_place = 1 AND r.step < 2 THEN 1
+        -- Top groups are in the order of their names: not before Reclaim.
+        WHEN r.group_name = 'Fairness' AND f.group_name <> 'Reclaim' THEN 1
+        ELSE 0
+      END
+    FROM ranked AS r
+    JOIN ranked AS f ON f.subject_place = 1 AND f.step = 0
+  )
+SELECT l.group_name, l.place, l.is_top
+FROM listed AS l;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The kernel's control law, replayed: has each balance_dirty_pages event the
--- rate that its own numbers give?
+-- The kernel's control law: has each balance_dirty_pages event the rate that
+-- its own numbers give, and why did it throttle its task?
 
 -- @view     wb_law
 -- @summary  The task_ratelimit of each balance_dirty_pages event beside what
@@ -37,6 +37,171 @@ SELECT e.seq, NULL, NULL, NULL, 0, k.unknown_why
 FROM _law_kernel AS k
 CROSS JOIN raw_balance_dirty_pages AS e
 WHERE k.unknown_why IS NOT NULL;
+
+-- @view     wb_throttle_cause
+-- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
+--   that is the machine's and how much its wb's, and what the kernel thought of
+--   the bdi's bandwidth.
+-- @grain    balance_dirty_pages event that a task slept after; order seq
+-- @key      seq
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, of the event
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT backing device
+-- @column   sleep_ts INTEGER ns, start of the sleep
+-- @column   slept_ns INTEGER how long
+-- @column   slept_basis TEXT as in wb_throttle
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   cause TEXT over the limit, above setpoint, bdi slower than its
+--   share, falling bdi bandwidth, slow bdi bandwidth, memcg domain, strictlimit
+--   or unknown; see docs/stalls.md
+-- @column   domain TEXT whose limits decided: global or memcg; NULL = the
+--   events do not tell; as in wb_throttle
+-- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   setpoint_bytes INTEGER as in wb_throttle
+-- @column   wb_setpoint_bytes INTEGER as in wb_throttle
+-- @column   dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share
+--   of the setpoint; NULL = its setpoint is not known
+-- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
+-- @column   avg_write_bw_bytes_per_s INTEGER that it told
+-- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates
+-- @column   pos_ratio REAL task_ratelimit over dirty_ratelimit; not in 0 to 1
+-- @column   global_pos_ratio REAL factor of the machine's dirty pages, 0 to 2
+-- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
+-- @column   global_share_ratio REAL share of the machine's factor in what both
+--   take away; the rest is the wb's
+-- @column   call_seq INTEGER as in wb_throttle_pause
+-- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
+--   balance_dirty_pages(); docs/stalls.md
+-- @materialize
+-- @cost     110
+CREATE VIEW wb_throttle_cause AS
+WITH
+  slept AS (
+    SELECT
+      t.seq, t.ts, t.tid, t.bdi, t.sleep_ts, t.slept_ns, t.slept_basis,
+      t.task_id,
+      t.cgroup_ino AS told_cgroup_ino,
+      coalesce(t.cgroup_ino, 1) AS cgroup_ino,
+      t.call_seq,
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+      CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+        AS limit_bytes,
+      r.setpoint * u.page_bytes AS setpoint_bytes,
+      wb_setpoint!(r, u) * u.page_bytes AS wb_setpoint_bytes,
+      r.dirty * u.page_bytes AS dirty_bytes,
+      r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+      r.dirty_ratelimit * u.kib_bytes AS base_bytes_per_s,
+      r.task_ratelimit * u.kib_bytes AS task_bytes_per_s
+    FROM wb_throttle_pause AS t
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = t.seq
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = t.seq
+    WHERE t.slept_ns > 0
+  ),
+  -- LIMIT -1: all of them. Without it SQLite works each column out anew
+  -- wherever a later step names it.
+  placed AS (
+    SELECT
+      c.*,
+      -- Of free run, of the setpoint, of the limit: 1, 0 and -1.
+      1.0 * (c.setpoint_bytes - c.dirty_bytes)
+        / nullif(c.limit_bytes - c.setpoint_bytes, 0) AS x,
+      1.0 * c.task_bytes_per_s / nullif(c.base_bytes_per_s, 0) AS pos_ratio,
+      w.ts AS bandwidth_ts,
+      w.avg_write_bw_bytes_per_s, w.top_write_bw_bytes_per_s
+    FROM slept AS c
+    -- The last update of its wb before it.
+    LEFT JOIN _cause_bandwidth AS w
+      ON w.update_id = (
+        SELECT l.update_id
+        FROM _cause_bandwidth AS l
+        WHERE l.bdi = c.bdi AND l.cgroup_ino = c.cgroup_ino AND l.ts <= c.ts
+        ORDER BY l.ts DESC, l.update_id DESC
+        LIMIT 1
+      )
+    LIMIT -1
+  ),
+  factors AS (
+    SELECT
+      p.*,
+      CASE
+        WHEN p.domain IS NULL OR p.domain <> 'global' THEN NULL
+        WHEN p.limit_bytes <= p.setpoint_bytes THEN NULL
+        -- The limit is older than the one that decided.
+        WHEN p.x <= -1 AND p.pos_ratio > 0 THEN NULL
+        WHEN p.x <= -1 THEN 0.0
+        WHEN p.x >= 1 THEN 2.0
+        ELSE 1 + p.x * p.x * p.x
+      END AS global_pos_ratio
+    FROM placed AS p
+    LIMIT -1
+  ),
+  losses AS (
+    SELECT
+      f.*,
+      f.pos_ratio / nullif(f.global_pos_ratio, 0) AS wb_pos_ratio,
+      CASE WHEN f.global_pos_ratio < 1 THEN 1 - f.global_pos_ratio ELSE 0 END
+        AS global_loss,
+      CASE
+        WHEN f.pos_ratio < f.global_pos_ratio
+          THEN 1 - f.pos_ratio / f.global_pos_ratio
+        ELSE 0
+      END AS wb_loss
+    FROM factors AS f
+    LIMIT -1
+  ),
+  shares AS (
+    SELECT
+      l.*,
+      CASE
+        WHEN l.pos_ratio < 1 AND l.global_pos_ratio IS NOT NULL
+          THEN l.global_loss / nullif(l.global_loss + l.wb_loss, 0)
+      END AS global_share_ratio
+    FROM losses AS l
+  )
+SELECT
+  s.seq, s.ts, s.tid, s.task_id, s.bdi, s.sleep_ts, s.slept_ns, s.slept_basis,
+  s.told_cgroup_ino AS cgroup_ino,
+  CASE
+    WHEN s.domain IS NULL OR s.pos_ratio IS NULL THEN 'unknown'
+    WHEN s.domain = 'memcg' THEN 'memcg domain'
+    WHEN s.limit_bytes <= s.setpoint_bytes THEN 'unknown'
+    WHEN s.global_pos_ratio IS NULL THEN 'above setpoint'
+    WHEN s.pos_ratio = 0 AND s.global_pos_ratio < r.at_limit_ratio
+      THEN 'over the limit'
+    -- Below free run only the bdi's own limit throttles.
+    WHEN s.x >= 1 + r.freerun_margin_ratio THEN 'strictlimit'
+    -- The wb's factor is a quarter at least without strictlimit. Pages/s are
+    -- whole numbers, so a low rate can round to 0.
+    WHEN s.pos_ratio = 0
+      AND s.base_bytes_per_s * s.global_pos_ratio / 4 >= 2 * u.page_bytes
+      THEN 'strictlimit'
+    WHEN s.pos_ratio = 0 THEN 'unknown'
+    WHEN s.global_share_ratio >= r.most_ratio THEN 'above setpoint'
+    WHEN s.global_share_ratio < r.most_ratio THEN 'bdi slower than its share'
+    WHEN s.avg_write_bw_bytes_per_s
+      < s.top_write_bw_bytes_per_s * r.falling_ratio
+      THEN 'falling bdi bandwidth'
+    ELSE 'slow bdi bandwidth'
+  END AS cause,
+  s.domain, s.limit_bytes, s.setpoint_bytes, s.wb_setpoint_bytes, s.dirty_bytes,
+  s.wb_dirty_bytes,
+  CAST(
+    1.0 * s.limit_bytes * s.wb_setpoint_bytes / nullif(s.setpoint_bytes, 0)
+    AS INTEGER
+  ) AS wb_limit_bytes,
+  s.bandwidth_ts, s.avg_write_bw_bytes_per_s, s.top_write_bw_bytes_per_s,
+  s.pos_ratio, s.global_pos_ratio, s.wb_pos_ratio, s.global_share_ratio,
+  s.call_seq
+FROM shares AS s
+CROSS JOIN wb_rule AS r
+CROSS JOIN wb_units AS u;
 
 -- @view     _law_break
 -- @summary  balance_dirty_pages events that have not the rate of the law, and
@@ -358,3 +523,25 @@ UNION ALL
 SELECT u.bdi, u.cgroup_ino, 9000000000000000000, NULL, u.write_bw
 FROM updated AS u
 WHERE u.from_last = 1;
+
+-- @view     _cause_bandwidth
+-- @summary  What each bdi_dirty_ratelimit event told of its wb's bandwidth, for
+--   looking up the last one before an event.
+-- @grain    event; order update_id
+-- @key      update_id
+-- @column   update_id INTEGER grows with the time
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root or not told
+-- @column   top_write_bw_bytes_per_s INTEGER highest of the wb's last 16
+-- @index    bdi cgroup_ino ts
+-- @materialize
+CREATE VIEW _cause_bandwidth AS
+SELECT
+  row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
+  w.ts, w.bdi,
+  coalesce(w.cgroup_ino, 1) AS cgroup_ino,
+  w.avg_write_bw_bytes_per_s,
+  max(w.avg_write_bw_bytes_per_s) OVER (
+    PARTITION BY w.bdi, w.cgroup_ino ORDER BY w.ts
+    ROWS BETWEEN 15 PRECEDING AND CURRENT ROW
+  ) AS top_write_bw_bytes_per_s
+FROM wb_bandwidth AS w;

@@ -28,6 +28,9 @@
 -- @column   wrote_disk TEXT where nothing tells on which disks the device lies:
 --   as in wb_stall
 -- @column   wrote_disks TEXT likewise
+-- @column   is_proved INTEGER as in wb_stall
+-- @column   waker TEXT as in wb_stall
+-- @column   held_bdi TEXT as in wb_stall
 -- @column   asleep_bdi TEXT device that its task waited longest for, in the
 --   time of interest
 -- @column   asleep_ns INTEGER all waits of its task then; NULL = none
@@ -48,6 +51,17 @@ WITH
     FROM wb_stall AS s
     WHERE s.wrote_disks IS NOT NULL
     GROUP BY s.bdi
+  ),
+  -- Whose writes are mostly submitted by tasks themselves.
+  past AS MATERIALIZED (
+    SELECT r.device
+    FROM wb_wait_request AS r
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN wb_task AS t ON task_of!(t, r)
+    WHERE r.op = 'write'
+    GROUP BY r.device, v.most_ratio, v.own_least_bytes
+    HAVING total(CASE WHEN way!(r, t) = 'itself' THEN r.bytes END)
+      >= max(v.own_least_bytes, v.most_ratio * sum(r.bytes))
   ),
   judged AS MATERIALIZED (
     SELECT
@@ -77,6 +91,13 @@ WITH
         WHEN t.outside_reason = 'read' THEN 'disk_reads'
         WHEN t.outside_reason = 'memory.high' AND t.cause = 'unknown'
           THEN 'memcg_high'
+        WHEN t.cause = 'held by a throttled task' THEN 'throttled_holder'
+        WHEN t.cause = 'frozen file system' THEN 'frozen'
+        WHEN t.cause = 'held by another task' THEN 'held_by_task'
+        WHEN t.lost_bdi IN (SELECT p.device FROM past AS p)
+          AND t.kind IN ('fsync', 'sync', 'folio wait', 'write')
+          AND t.cause IN ('journal commit', 'device latency')
+          THEN 'past_page_cache'
         WHEN t.cause IN ('journal commit', 'journal full') THEN
           CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
         WHEN t.cause = 'server latency' THEN 'slow_server'
@@ -100,6 +121,7 @@ WITH
       t.holder_bdi, t.holder_cgroup_ino, t.own_share_ratio,
       t.holder_share_ratio, t.rival_cgroup_ino, t.runs_count, t.device_ratio,
       t.nr_writeback, t.disk_bytes_per_s, t.call_seq, t.sync_call,
+      t.is_proved, t.waker, t.held_bdi,
       -- A wait for a request of its own has one.
       CASE t.kind WHEN 'block queue' THEN 1.0
         ELSE coalesce(t.device_ratio, k.busy_ratio, 0.0)
@@ -148,6 +170,7 @@ SELECT
   j.own_share_ratio, j.holder_share_ratio, j.rival_cgroup_ino, j.runs_count,
   j.device_ratio, j.nr_writeback, j.disk_bytes_per_s, j.call_seq, j.sync_call,
   j.busy_ratio, j.wrote_disk, j.wrote_disks,
+  j.is_proved, j.waker, j.held_bdi,
   a.bdi AS asleep_bdi,
   a.asleep_ns, a.life_ns,
   1.0 * a.asleep_ns / nullif(a.life_ns, 0) AS asleep_ratio,
@@ -218,6 +241,7 @@ WITH
 SELECT
   p.wait_id, p.ts, p.dur, p.tid, p.comm, p.task_id, p.kind, p.cause, p.what,
   p.is_failed, p.sync_call, p.outside_reason, w.is_flusher,
+  p.is_proved, p.waker, p.held_bdi,
   i.wait_id IS NOT NULL AS is_inside,
   i.is_memcg, i.is_asked,
   t.finding AS throttle_finding,
@@ -232,6 +256,8 @@ SELECT
     -- Nothing tells that it waited for a disk at all.
     WHEN p.kind = 'blocked outside throttling' AND p.cause = 'unknown'
       THEN p.bdi
+    -- It waited for a task.
+    WHEN p.waker IS NOT NULL THEN coalesce(p.held_bdi, p.bdi)
     -- With one disk there is no other that it can have waited for.
     ELSE coalesce(p.bdi, o.bdi)
   END AS lost_bdi,

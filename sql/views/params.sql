@@ -343,6 +343,8 @@ CROSS JOIN (
 --   most
 -- @column   penalty_least_ns INTEGER a shorter sleep behind reclaim is none of
 --   memory.high
+-- @column   own_least_bytes INTEGER what tasks submit to a disk themselves is
+--   told from this on
 -- @column   windows_most_count INTEGER windows of a run, at most
 -- @column   drawn_most_count INTEGER of more events a timeline draws the
 --   extremes of drawn_steps_count parts of the run
@@ -420,6 +422,7 @@ SELECT
   16 AS depth_most_count,
   16 AS drain_most_count,
   10 * u.ms_ns AS penalty_least_ns,
+  u.kib_bytes * 1024 AS own_least_bytes,
   100000 AS windows_most_count,
   40000 AS drawn_most_count,
   2048 AS drawn_steps_count,

@@ -44,6 +44,11 @@
 -- @column   wrote_disk TEXT of a throttle where nothing tells on which disks
 --   its device lies, as it has no request: the disk that wrote most; else NULL
 -- @column   wrote_disks TEXT then: all disks that wrote, in words
+-- @column   is_proved INTEGER 1: its event, or who woke the task, proves the
+--   cause; 0: it is inferred from what went on at the same time
+-- @column   waker TEXT of waits for another task: its name and number
+-- @column   held_bdi TEXT device whose writers' pause held that task; NULL = it
+--   was not throttled
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
 --   include/linux/mmzone.h enum vmscan_throttle_state
 -- @materialize
@@ -109,6 +114,9 @@ WITH
   known AS (
     SELECT
       w.*,
+      w.kind IN (
+        'folio wait', 'fsync', 'sync', 'write', 'blocked outside throttling'
+      ) AS is_generic,
       CASE WHEN w.kind = 'throttle' THEN w.ref_seq END AS throttle_seq,
       CASE WHEN w.kind = 'block queue' THEN w.ref_seq END AS request_seq,
       CASE WHEN w.kind = 'memcg reclaim' THEN w.ref_seq END AS memcg_seq,
@@ -159,8 +167,9 @@ SELECT
           THEN 'device latency'
         ELSE 'queued behind others'
       END
+    WHEN e.cause IS NOT NULL THEN e.cause
     WHEN s.kind <> 'folio wait' AND s.journal_ratio >= r.most_ratio
-      THEN 'journal commit'
+      AND e.is_other IS NOT 1 THEN 'journal commit'
     WHEN s.server_ratio >= r.most_ratio THEN 'server latency'
     WHEN s.device_ratio >= r.most_ratio THEN 'device latency'
     ELSE 'unknown'
@@ -172,7 +181,9 @@ SELECT
   x.reason AS outside_reason,
   x.device AS read_device,
   n.disk AS wrote_disk,
-  n.disks AS wrote_disks
+  n.disks AS wrote_disks,
+  CASE WHEN s.is_generic THEN coalesce(e.is_proved, 0) ELSE 1 END AS is_proved,
+  e.waker, e.held_bdi
 FROM known AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
@@ -180,6 +191,10 @@ LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq
 LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq
 LEFT JOIN _stall_sync AS y ON y.wait_id = s.wait_id
 LEFT JOIN _stall_reason AS x ON x.wait_id = s.wait_id
+LEFT JOIN _stall_ended AS e
+  ON s.is_generic
+  AND e.wait_id = s.wait_id
+  AND e.known_ns >= r.most_ratio * s.own_ns
 LEFT JOIN _stall_unknown AS n ON s.kind = 'throttle' AND n.bdi = s.device;
 
 -- @view     wb_wait_piece
@@ -234,234 +249,6 @@ SELECT
 FROM going_on AS g
 WHERE g.to_ts > g.from_ts AND g.ranks > 0;
 
--- @view     wb_throttle_cause
--- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
---   that is the machine's and how much its wb's, and what the kernel thought of
---   the bdi's bandwidth.
--- @grain    balance_dirty_pages event that a task slept after; order seq
--- @key      seq
--- @events   writeback:balance_dirty_pages
--- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   ts INTEGER ns, of the event
--- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT backing device
--- @column   sleep_ts INTEGER ns, start of the sleep
--- @column   slept_ns INTEGER how long
--- @column   slept_basis TEXT as in wb_throttle
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   cause TEXT over the limit, above setpoint, bdi slower than its
---   share, falling bdi bandwidth, slow bdi bandwidth, memcg domain, strictlimit
---   or unknown; see docs/stalls.md
--- @column   domain TEXT whose limits decided: global or memcg; NULL = the
---   events do not tell; as in wb_throttle
--- @column   limit_bytes INTEGER as in wb_throttle
--- @column   setpoint_bytes INTEGER as in wb_throttle
--- @column   wb_setpoint_bytes INTEGER as in wb_throttle
--- @column   dirty_bytes INTEGER as in wb_throttle
--- @column   wb_dirty_bytes INTEGER as in wb_throttle
--- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share
---   of the setpoint; NULL = its setpoint is not known
--- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
--- @column   avg_write_bw_bytes_per_s INTEGER that it told
--- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates
--- @column   pos_ratio REAL task_ratelimit over dirty_ratelimit; not in 0 to 1
--- @column   global_pos_ratio REAL factor of the machine's dirty pages, 0 to 2
--- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
--- @column   global_share_ratio REAL share of the machine's factor in what both
---   take away; the rest is the wb's
--- @column   call_seq INTEGER as in wb_throttle_pause
--- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
---   balance_dirty_pages(); docs/stalls.md
--- @materialize
--- @cost     110
-CREATE VIEW wb_throttle_cause AS
-WITH
-  slept AS (
-    SELECT
-      t.seq, t.ts, t.tid, t.bdi, t.sleep_ts, t.slept_ns, t.slept_basis,
-      t.task_id,
-      t.cgroup_ino AS told_cgroup_ino,
-      coalesce(t.cgroup_ino, 1) AS cgroup_ino,
-      t.call_seq,
-      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-      CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
-        AS limit_bytes,
-      r.setpoint * u.page_bytes AS setpoint_bytes,
-      wb_setpoint!(r, u) * u.page_bytes AS wb_setpoint_bytes,
-      r.dirty * u.page_bytes AS dirty_bytes,
-      r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
-      r.dirty_ratelimit * u.kib_bytes AS base_bytes_per_s,
-      r.task_ratelimit * u.kib_bytes AS task_bytes_per_s
-    FROM wb_throttle_pause AS t
-    CROSS JOIN wb_units AS u
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = t.seq
-    LEFT JOIN wb_throttle_domain AS d ON d.seq = t.seq
-    WHERE t.slept_ns > 0
-  ),
-  -- LIMIT -1: all of them. Without it SQLite works each column out anew
-  -- wherever a later step names it.
-  placed AS (
-    SELECT
-      c.*,
-      -- Of free run, of the setpoint, of the limit: 1, 0 and -1.
-      1.0 * (c.setpoint_bytes - c.dirty_bytes)
-        / nullif(c.limit_bytes - c.setpoint_bytes, 0) AS x,
-      1.0 * c.task_bytes_per_s / nullif(c.base_bytes_per_s, 0) AS pos_ratio,
-      w.ts AS bandwidth_ts,
-      w.avg_write_bw_bytes_per_s, w.top_write_bw_bytes_per_s
-    FROM slept AS c
-    -- The last update of its wb before it.
-    LEFT JOIN _cause_bandwidth AS w
-      ON w.update_id = (
-        SELECT l.update_id
-        FROM _cause_bandwidth AS l
-        WHERE l.bdi = c.bdi AND l.cgroup_ino = c.cgroup_ino AND l.ts <= c.ts
-        ORDER BY l.ts DESC, l.update_id DESC
-        LIMIT 1
-      )
-    LIMIT -1
-  ),
-  factors AS (
-    SELECT
-      p.*,
-      CASE
-        WHEN p.domain IS NULL OR p.domain <> 'global' THEN NULL
-        WHEN p.limit_bytes <= p.setpoint_bytes THEN NULL
-        -- The limit is older than the one that decided.
-        WHEN p.x <= -1 AND p.pos_ratio > 0 THEN NULL
-        WHEN p.x <= -1 THEN 0.0
-        WHEN p.x >= 1 THEN 2.0
-        ELSE 1 + p.x * p.x * p.x
-      END AS global_pos_ratio
-    FROM placed AS p
-    LIMIT -1
-  ),
-  losses AS (
-    SELECT
-      f.*,
-      f.pos_ratio / nullif(f.global_pos_ratio, 0) AS wb_pos_ratio,
-      CASE WHEN f.global_pos_ratio < 1 THEN 1 - f.global_pos_ratio ELSE 0 END
-        AS global_loss,
-      CASE
-        WHEN f.pos_ratio < f.global_pos_ratio
-          THEN 1 - f.pos_ratio / f.global_pos_ratio
-        ELSE 0
-      END AS wb_loss
-    FROM factors AS f
-    LIMIT -1
-  ),
-  shares AS (
-    SELECT
-      l.*,
-      CASE
-        WHEN l.pos_ratio < 1 AND l.global_pos_ratio IS NOT NULL
-          THEN l.global_loss / nullif(l.global_loss + l.wb_loss, 0)
-      END AS global_share_ratio
-    FROM losses AS l
-  )
-SELECT
-  s.seq, s.ts, s.tid, s.task_id, s.bdi, s.sleep_ts, s.slept_ns, s.slept_basis,
-  s.told_cgroup_ino AS cgroup_ino,
-  CASE
-    WHEN s.domain IS NULL OR s.pos_ratio IS NULL THEN 'unknown'
-    WHEN s.domain = 'memcg' THEN 'memcg domain'
-    WHEN s.limit_bytes <= s.setpoint_bytes THEN 'unknown'
-    WHEN s.global_pos_ratio IS NULL THEN 'above setpoint'
-    WHEN s.pos_ratio = 0 AND s.global_pos_ratio < r.at_limit_ratio
-      THEN 'over the limit'
-    -- Below free run only the bdi's own limit throttles.
-    WHEN s.x >= 1 + r.freerun_margin_ratio THEN 'strictlimit'
-    -- The wb's factor is a quarter at least without strictlimit. Pages/s are
-    -- whole numbers, so a low rate can round to 0.
-    WHEN s.pos_ratio = 0
-      AND s.base_bytes_per_s * s.global_pos_ratio / 4 >= 2 * u.page_bytes
-      THEN 'strictlimit'
-    WHEN s.pos_ratio = 0 THEN 'unknown'
-    WHEN s.global_share_ratio >= r.most_ratio THEN 'above setpoint'
-    WHEN s.global_share_ratio < r.most_ratio THEN 'bdi slower than its share'
-    WHEN s.avg_write_bw_bytes_per_s
-      < s.top_write_bw_bytes_per_s * r.falling_ratio
-      THEN 'falling bdi bandwidth'
-    ELSE 'slow bdi bandwidth'
-  END AS cause,
-  s.domain, s.limit_bytes, s.setpoint_bytes, s.wb_setpoint_bytes, s.dirty_bytes,
-  s.wb_dirty_bytes,
-  CAST(
-    1.0 * s.limit_bytes * s.wb_setpoint_bytes / nullif(s.setpoint_bytes, 0)
-    AS INTEGER
-  ) AS wb_limit_bytes,
-  s.bandwidth_ts, s.avg_write_bw_bytes_per_s, s.top_write_bw_bytes_per_s,
-  s.pos_ratio, s.global_pos_ratio, s.wb_pos_ratio, s.global_share_ratio,
-  s.call_seq
-FROM shares AS s
-CROSS JOIN wb_rule AS r
-CROSS JOIN wb_units AS u;
-
--- @view     wb_timeline_order
--- @shared
--- @summary  Groups of the timeline that come first in this run: those about
---   what its tasks waited for longest.
--- @grain    group; order place
--- @column   group_name TEXT as in @group of sql/timelines
--- @column   place INTEGER order among them
--- @column   is_top INTEGER 1: it stands beside the group of all, so that a UI
---   that shows that one closed shows this one
-CREATE VIEW wb_timeline_order AS
-WITH
-  waited AS (
-    SELECT
-      CASE
-        WHEN s.kind = 'throttle' THEN 'throttling'
-        WHEN s.kind IN ('direct reclaim', 'memcg reclaim', 'reclaim throttle')
-          THEN 'reclaim'
-        ELSE 'disk'
-      END AS subject,
-      sum(s.dur) AS total_ns
-    FROM wb_stall AS s
-    -- Mostly of the kernel's own threads.
-    WHERE s.kind <> 'block queue'
-    GROUP BY 1
-  ),
-  -- step 0 and 1 of the first subject are on the first screen.
-  member(subject, place, step, group_name) AS (
-    SELECT 'throttling', 1, 0, 'Dirty pages'
-    UNION ALL SELECT 'throttling', 1, 1, 'Fairness'
-    UNION ALL SELECT 'throttling', 1, 2, 'Throttled tasks'
-    UNION ALL SELECT 'reclaim', 2, 0, 'Reclaim'
-    UNION ALL SELECT 'reclaim', 2, 2, 'Zones'
-    UNION ALL SELECT 'disk', 3, 0, 'Block requests'
-    UNION ALL SELECT 'disk', 3, 2, 'Flusher work'
-  ),
-  ranked AS (
-    SELECT
-      m.group_name, m.step,
-      dense_rank() OVER (ORDER BY coalesce(w.total_ns, 0) DESC, m.place)
-        AS subject_place
-    FROM member AS m
-    LEFT JOIN waited AS w ON w.subject = m.subject
-  ),
-  listed AS (
-    SELECT 'What to look at' AS group_name, 1 AS place, 0 AS is_top
-    UNION ALL
-    SELECT 'Stalls', 2, 1
-    UNION ALL
-    SELECT
-      r.group_name,
-      2 + row_number() OVER (ORDER BY r.subject_place, r.step),
-      CASE
-        WHEN r.subject_place = 1 AND r.step < 2 THEN 1
-        -- Top groups are in the order of their names: not before Reclaim.
-        WHEN r.group_name = 'Fairness' AND f.group_name <> 'Reclaim' THEN 1
-        ELSE 0
-      END
-    FROM ranked AS r
-    JOIN ranked AS f ON f.subject_place = 1 AND f.step = 0
-  )
-SELECT l.group_name, l.place, l.is_top
-FROM listed AS l;
-
 -- @view     _stall_proactive
 -- @summary  Reclaim of a memory cgroup that somebody asked for (memory.reclaim)
 --   and no limit: a patched kernel tells it of each dirty folio. Not made of
@@ -499,28 +286,6 @@ FROM (
   SELECT DISTINCT o.owner_seq FROM owned AS o WHERE o.border_seq IS NULL
 ) AS w
 JOIN raw_mm_vmscan_memcg_reclaim_begin AS b ON b.seq = w.owner_seq;
-
--- @view     _cause_bandwidth
--- @summary  What each bdi_dirty_ratelimit event told of its wb's bandwidth, for
---   looking up the last one before an event.
--- @grain    event; order update_id
--- @key      update_id
--- @column   update_id INTEGER grows with the time
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root or not told
--- @column   top_write_bw_bytes_per_s INTEGER highest of the wb's last 16
--- @index    bdi cgroup_ino ts
--- @materialize
-CREATE VIEW _cause_bandwidth AS
-SELECT
-  row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
-  w.ts, w.bdi,
-  coalesce(w.cgroup_ino, 1) AS cgroup_ino,
-  w.avg_write_bw_bytes_per_s,
-  max(w.avg_write_bw_bytes_per_s) OVER (
-    PARTITION BY w.bdi, w.cgroup_ino ORDER BY w.ts
-    ROWS BETWEEN 15 PRECEDING AND CURRENT ROW
-  ) AS top_write_bw_bytes_per_s
-FROM wb_bandwidth AS w;
 
 -- @view     _busy_kind
 -- @summary  What was busy at all, and how many of its kind. What is busy
@@ -599,6 +364,135 @@ LEFT JOIN calls AS c
   ON c.wait_id = i.call_id AND (c.wait_id = i.wait_id OR c.end_ts > i.ts)
 LEFT JOIN failed AS f ON f.tid = c.tid AND f.end_ts = c.end_ts;
 
+-- @view     _stall_ended
+-- @summary  What those who woke a task prove of its wait. Each sleep counts for
+--   the innermost wait that it is in: its own, or the call around that.
+-- @grain    wait with sleeps whose end was recorded; order wait_id
+-- @key      wait_id
+-- @column   wait_id INTEGER of wb_wait
+-- @column   cause TEXT of wb_stall where another task woke it for the most
+--   part, or the journal; NULL = neither
+-- @column   known_ns INTEGER its sleeps whose end was recorded
+-- @column   is_other INTEGER 1: no journal woke it for the most part
+-- @column   is_proved INTEGER as in wb_stall
+-- @column   waker TEXT as in wb_stall
+-- @column   held_bdi TEXT as in wb_stall
+-- @source   fs/super.c thaw_super(); mm/filemap.c generic_perform_write(),
+--   which calls balance_dirty_pages() with the inode locked
+-- @materialize
+CREATE VIEW _stall_ended AS
+WITH
+  -- A call of the file system begins not later than the sleeps in it, and is
+  -- the last one that had begun.
+  steps AS (
+    SELECT w.tid, w.ts, w.wait_id, w.end_ts, NULL AS seq
+    FROM wb_wait AS w
+    WHERE w.rank = 1 AND w.basis = 'events' AND w.end_ts IS NOT NULL
+      AND EXISTS (SELECT 1 FROM wb_wait_end)
+    UNION ALL
+    SELECT e.tid, e.ts, NULL, e.end_ts, e.seq
+    FROM wb_wait_end AS e
+    WHERE e.wake_ts IS NOT NULL
+  ),
+  around AS (
+    SELECT
+      s.seq, s.tid, s.ts, s.end_ts,
+      max(s.wait_id) OVER so_far AS call_id,
+      max(CASE WHEN s.seq IS NULL THEN s.end_ts END) OVER so_far AS call_end_ts
+    FROM steps AS s
+    WINDOW so_far AS (
+      PARTITION BY s.tid ORDER BY s.ts, s.seq ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  own AS (
+    SELECT
+      a.seq, a.tid, a.ts, a.end_ts,
+      CASE WHEN a.call_end_ts > a.ts THEN a.call_id END AS call_id,
+      max(w.wait_id) AS wait_id,
+      max(w.rank) AS rank
+    FROM around AS a
+    LEFT JOIN wb_wait AS w ON w.seq = a.seq
+    WHERE a.seq IS NOT NULL
+    GROUP BY a.seq, a.tid, a.ts, a.end_ts, a.call_end_ts, a.call_id
+  ),
+  -- Time in which the waker slept in balance_dirty_pages(), the last of it
+  -- until shortly before it woke the task.
+  held AS (
+    SELECT
+      e.seq,
+      sum(
+        min(p.sleep_ts + p.slept_ns, e.wake_ts) - max(p.sleep_ts, e.ts)
+      ) AS held_ns,
+      max(p.bdi) AS bdi
+    FROM wb_wait_end AS e
+    CROSS JOIN wb_rule AS v
+    JOIN wb_throttle_pause AS p ON p.tid = e.waker_tid
+    WHERE coalesce(e.ender, 'task') = 'task'
+      AND p.sleep_ts < e.wake_ts
+      AND p.sleep_ts + p.slept_ns > e.ts
+    GROUP BY e.seq, e.wake_ts, v.run_slack_ns
+    HAVING max(p.sleep_ts + p.slept_ns) >= e.wake_ts - v.run_slack_ns
+  ),
+  by_ender AS (
+    SELECT
+      CASE WHEN o.rank >= 2 THEN o.wait_id ELSE coalesce(o.call_id, o.wait_id)
+      END AS wait_id,
+      e.ender,
+      k.comm AS waker_comm,
+      CASE WHEN e.ender = 'task' OR h.seq IS NOT NULL
+        THEN task_name!(k)
+      END AS waker,
+      sum(e.end_ts - e.ts) AS slept_ns,
+      total(h.held_ns) AS held_ns,
+      max(h.bdi) AS held_bdi
+    FROM own AS o
+    JOIN wb_wait_end AS e ON e.seq = o.seq
+    LEFT JOIN held AS h ON h.seq = o.seq
+    LEFT JOIN wb_task AS k
+      ON k.tid = e.waker_tid
+      AND e.wake_seq >= k.from_seq AND e.wake_seq < k.until_seq
+    WHERE e.ender IS NOT NULL OR h.seq IS NOT NULL
+    GROUP BY 1, e.ender, k.comm, 4
+  ),
+  summed AS (
+    SELECT
+      b.wait_id,
+      sum(b.slept_ns) AS known_ns,
+      total(CASE b.ender WHEN 'journal' THEN b.slept_ns END) AS journal_ns,
+      max(CASE WHEN b.waker IS NOT NULL THEN b.slept_ns END) AS task_ns
+    FROM by_ender AS b
+    WHERE b.wait_id IS NOT NULL
+    GROUP BY b.wait_id
+  ),
+  judged AS (
+    SELECT
+      s.wait_id, s.known_ns,
+      s.journal_ns >= v.most_ratio * s.known_ns AS is_journal,
+      t.held_ns >= v.most_ratio * t.slept_ns AS is_held,
+      t.waker, t.waker_comm, t.held_bdi,
+      t.ender IS NOT NULL AS is_told
+    FROM summed AS s
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN by_ender AS t
+      ON t.wait_id = s.wait_id AND t.waker IS NOT NULL
+      AND t.slept_ns = s.task_ns AND t.slept_ns >= v.most_ratio * s.known_ns
+  )
+SELECT
+  j.wait_id,
+  CASE
+    WHEN j.is_journal THEN 'journal commit'
+    WHEN j.is_held THEN 'held by a throttled task'
+    WHEN j.waker_comm IN ('fsfreeze', 'xfs_freeze', 'dmsetup', 'lvcreate',
+      'lvm', 'lvconvert', 'qemu-ga') THEN 'frozen file system'
+    WHEN j.is_told AND j.waker IS NOT NULL THEN 'held by another task'
+  END AS cause,
+  j.known_ns,
+  NOT j.is_journal AS is_other,
+  j.is_told OR j.waker IS NULL AS is_proved,
+  CASE WHEN NOT j.is_journal THEN j.waker END AS waker,
+  CASE WHEN j.is_held THEN j.held_bdi END AS held_bdi
+FROM judged AS j;
+
 -- @view     _stall_reason
 -- @summary  What a task waited for outside of throttling, where what it did
 --   right before tells: a read that it had given to a disk was in flight for
@@ -620,7 +514,7 @@ WITH
     WHERE w.kind = 'blocked outside throttling'
       AND w.basis = 'sched'
       -- Nothing is read where nobody asks.
-      AND EXISTS (SELECT 1 FROM raw_sched_switch)
+      AND EXISTS (SELECT 1 FROM wb_wait_end)
   ),
   steps AS (
     SELECT

@@ -149,26 +149,7 @@ SELECT
   ) AS until_seq,
   a.first_ts, a.last_ts,
   replace(replace(a.comm, '\', '\\'), '/', '\/') || ' ' || a.tid AS path,
-  CASE
-    WHEN a.comm GLOB 'kworker/*'
-      OR a.comm GLOB 'jbd2/*'
-      OR a.comm GLOB 'xfs*/*'
-      OR a.comm GLOB 'btrfs-*'
-      OR a.comm GLOB 'kswapd[0-9]*'
-      OR a.comm GLOB 'kcompactd[0-9]*'
-      OR a.comm GLOB 'flush-*'
-      OR a.comm GLOB 'loop[0-9]*'
-      -- md127_raid1, md_home_raid5, md0_resync; not md5_check.
-      OR a.comm GLOB 'md*_raid[0-9]*'
-      OR a.comm GLOB 'md*_resync'
-      OR a.comm GLOB 'md*_reshape'
-      OR a.comm GLOB 'dmcrypt_write/*'
-      OR a.comm GLOB 'ksoftirqd/*'
-      OR a.comm GLOB 'migration/*'
-      OR a.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd')
-      THEN 1
-    ELSE 0
-  END AS is_kernel
+  is_kernel!(a.comm) AS is_kernel
 FROM active AS a;
 
 -- @view     wb_thread

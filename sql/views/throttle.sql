@@ -613,12 +613,12 @@ WITH
       NULL AS ran_ts,
       NULL AS end_ts
     -- Nothing is read where there is no sleep.
-    FROM (SELECT 1 FROM wb_blocked LIMIT 1) AS o
+    FROM (SELECT 1 FROM wb_wait_end LIMIT 1) AS o
     CROSS JOIN raw_balance_dirty_pages AS b
     WHERE is_step!(b) AND b.pause > 0
     UNION ALL
     SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
-    FROM wb_blocked AS s
+    FROM wb_wait_end AS s
   ),
   owned AS (
     SELECT

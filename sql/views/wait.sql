@@ -207,7 +207,7 @@ WITH
       s.tid, s.seq, s.ts,
       'sleep' AS step,
       s.end_ts, s.ran_ts
-    FROM wb_blocked AS s
+    FROM wb_wait_end AS s
     UNION ALL
     SELECT f.tid, f.seq, f.ts, 'before', NULL, NULL
     FROM raw_folio_wait_writeback AS f
@@ -649,14 +649,19 @@ FROM reports AS e
 LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq;
 
 -- @view     _wait_watched
--- @summary  Tasks that sched_switch was recorded for.
+-- @summary  Tasks whose sleeps were recorded: by sched_switch, or all of 1 ms
+--   and more.
 -- @grain    task; order tid
 -- @key      tid
 -- @column   tid INTEGER thread
 -- @materialize
 CREATE VIEW _wait_watched AS
-SELECT DISTINCT s.prev_pid AS tid
-FROM raw_sched_switch AS s;
+SELECT s.prev_pid AS tid
+FROM raw_sched_switch AS s
+UNION
+SELECT k.tid
+FROM raw_task AS k
+WHERE recorded!('wbscope:blocked');
 
 -- @view     _wait_outside
 -- @summary  Time in which a task was blocked, as far as sched_switch or the
@@ -680,7 +685,7 @@ SELECT
   'D sleep' AS what,
   'sched' AS basis,
   NULL AS bdi
-FROM wb_blocked AS b
+FROM wb_wait_end AS b
 CROSS JOIN wb_rule AS v
 WHERE b.end_ts - b.ts >= v.call_least_ns
 UNION ALL
@@ -738,7 +743,7 @@ WITH
     CROSS JOIN raw_balance_dirty_pages AS r
     WHERE is_told!(r)
       AND r.think * u.ms_ns >= v.silent_least_ns
-      AND r.tid NOT IN (SELECT s.prev_pid FROM raw_sched_switch AS s)
+      AND r.tid NOT IN (SELECT w.tid FROM _wait_watched AS w)
   )
 SELECT c.seq, c.ts, c.end_ts, c.tid, c.bdi
 FROM (

@@ -233,7 +233,7 @@ def test_states_by_kernel(tmp_path: Path, kernel: str, state: int, wanted: str) 
     with wbscope.open(tmp_path) as run:
         rows = run.sql(f"SELECT is_on, left_state FROM {_switched()} ORDER BY seq").records()
         found = [(row["is_on"], row["left_state"]) for row in rows]
-        blocked = len(run.sql("SELECT seq FROM wb_blocked").records())
+        blocked = len(run.sql("SELECT seq FROM wb_wait_end").records())
     assert found == [(0, wanted), (1, None)]
     assert blocked == (wanted == "D")
 

@@ -71,7 +71,7 @@ class EventFormat:
         common: dict[str, object] = {
             "common_type": self.id,
             "common_pid": tid,
-            "common_flags": flags,
+            "common_flags": values.get("common_flags", flags),
         }
         for field in self.fields:
             value = common.get(field.name, values.get(field.name, 0))

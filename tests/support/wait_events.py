@@ -231,6 +231,13 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         for number, call in enumerate(_OTHER_CALLS)
         for place, (side, event) in enumerate((("enter", _FD), ("exit", (_EXIT, _EXIT_TEXT))))
     },
+    # As record makes it, in a kernel of 6.12.
+    "wbscope_12_0123abcd_blocked": (
+        "synthetic",
+        1200,
+        ("pid_t pid", "u64 blocked_ns"),
+        '"pid=%d blocked_ns=%llu", REC->pid, REC->blocked_ns',
+    ),
     **SERVER_EVENTS,
 }
 

@@ -100,7 +100,9 @@ def _options(file: SqlFile, profiles: Sequence[Profile]) -> str:
             if sum(not set(names).isdisjoint(group) for names in profile.events) > 1:
                 events = [name for group in file.events for name in group]
                 alternatives = (name for group in file.optional for name in group.split("|"))
-                return pattern_options(profile, [*events, *alternatives])
+                # Of the events each of which is enough, the smallest profile may have a part.
+                rest = profiles[-1].names.intersection(group) - profile.names
+                return pattern_options(profiles[-1] if rest else profile, [*events, *alternatives])
     return event_options(file.events, profiles)
 
 
@@ -282,7 +284,10 @@ def _finding(
 
 
 def _proofs(rule: Rule, facts: Mapping[str, Any], library: Library, part: Span) -> Sequence[Proof]:
-    """With filters as they are written on the command line; without one whose fact is missing."""
+    """With filters as they are written on the command line; without one whose fact is missing.
+
+    What proves nothing that is told is left out: the run may not have its events.
+    """
     return [
         Proof(
             one.query,
@@ -295,6 +300,7 @@ def _proofs(rule: Rule, facts: Mapping[str, Any], library: Library, part: Span) 
             one.checks,
         )
         for one in rule.evidence
+        if not one.checks or any(facts.get(check.fact) is not None for check in one.checks)
     ]
 
 
