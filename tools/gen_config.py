@@ -111,7 +111,9 @@ def configs(profiles: list[dict[str, Any]]) -> dict[str, str]:
             continue
         buffer, kernel_buffer = BUFFERS[name]
         summary = " ".join(one["summary"] for one in parts[name])
-        sections = [section(one) for one in parts[name]]
+        sections, listed = [], set[str]()
+        for one in parts[name]:
+            sections.append(section(one, listed))
         head = HEAD.format(
             name=name,
             summary=textwrap.fill(summary, 79, initial_indent="# ", subsequent_indent="# "),
@@ -127,10 +129,12 @@ def configs(profiles: list[dict[str, Any]]) -> dict[str, str]:
     return texts
 
 
-def section(profile: dict[str, Any]) -> str:
-    """The ftrace_events lines of a profile's own events, newest names first."""
+def section(profile: dict[str, Any], listed: set[str]) -> str:
+    """The ftrace_events lines of a profile's own events, newest names first, each once."""
     events = [event for names in profile["events"] for event in names.split("|")]
-    return lines_of(profile["summary"], events)
+    new = [event for event in events if event not in listed]
+    listed.update(new)
+    return lines_of(profile["summary"], new)
 
 
 def lines_of(summary: str, events: list[str]) -> str:

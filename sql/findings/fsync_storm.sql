@@ -6,8 +6,8 @@
 -- @when      fsync_storm
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
---   (longest {call_max_ns}): {tasks} waited {journal_ns} for the journal of
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
+--   (longest {calls_max_ns}): {tasks} waited {journal_ns} for the journal of
 --   {bdi}][ and {data_ns} for their data][{tasks} waited {told_ns} for the
 --   journal of {bdi}: {fsync_ns} of it in {fsyncs_count} calls of fsync,
 --   {mean_ns} in each].
@@ -16,8 +16,8 @@
 --   wait); data_ns = sum(total_ns, finding=fsync_storm, bdi={bdi}, kind=folio
 --   wait); told_ns = sum(total_ns, finding=fsync_storm, bdi={bdi})
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
---   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
---   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
+--   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=fsync_storm,
 --   bdi={bdi}); fsync_ns = sum(total_ns, finding=fsync_storm, kind=fsync,
 --   bdi={bdi}); fsyncs_count = sum(stalls_count, finding=fsync_storm,
@@ -42,8 +42,8 @@
 --   recorded
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
--- @column    call_mean_ns INTEGER how long one of these took
--- @column    call_max_ns INTEGER the longest of these
+-- @column    calls_mean_ns INTEGER how long one of these took
+-- @column    calls_max_ns INTEGER the longest of these
 -- @source    fs/ext4/fsync.c ext4_sync_file()
 WITH
   called AS (
@@ -67,8 +67,8 @@ SELECT
     AS journal_ns,
   CASE WHEN k.call IS NOT NULL THEN c.data_ns END AS data_ns,
   k.calls_count, k.call,
-  k.mean_ns AS call_mean_ns,
-  k.max_ns AS call_max_ns,
+  k.mean_ns AS calls_mean_ns,
+  k.max_ns AS calls_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v

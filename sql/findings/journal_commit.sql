@@ -13,17 +13,17 @@
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
---   (longest {call_max_ns}). ]{tasks} waited {cost_task_ns} for the journal[ of
---   {bdi}] to commit, the longest {longest_ns}[; it writes {disk_bytes_per_s},
---   and up to {dirty_max_bytes} were dirty].
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
+--   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for the journal[
+--   of {bdi}] to commit, the longest {longest_ns}[; it writes
+--   {disk_bytes_per_s}, and up to {dirty_max_bytes} were dirty].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
---   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
---   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
+--   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
 --   all data of files, which is written once more afterwards. Unmount it and
 --   mount it with data=ordered, unless something needs that.][No task called
@@ -82,8 +82,8 @@
 --   recorded
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
--- @column    call_mean_ns INTEGER how long one of these took
--- @column    call_max_ns INTEGER the longest of these
+-- @column    calls_mean_ns INTEGER how long one of these took
+-- @column    calls_max_ns INTEGER the longest of these
 -- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction();
 --   fs/ext4/inode.c ext4_map_blocks(), ext4_should_dioread_nolock()
 SELECT
@@ -119,8 +119,8 @@ SELECT
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
   c.calls_count, c.call,
-  c.mean_ns AS call_mean_ns,
-  c.max_ns AS call_max_ns,
+  c.mean_ns AS calls_mean_ns,
+  c.max_ns AS calls_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v

@@ -12,8 +12,8 @@
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][{any_bytes} were dirty, perhaps all for {bdi}, which
 --   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][
---   ({calls_count:call} of {call:raw} took {call_mean_ns} each, the longest
---   {call_max_ns})][; its
+--   ({calls_count:call} of {call:raw} took {calls_mean_ns} each, the longest
+--   {calls_max_ns})][; its
 --   pages are compressed, or not all are written: {reached_ratio} of their
 --   bytes reached the disk].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); any_bytes =
@@ -26,8 +26,8 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
---   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
---   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
+--   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [Lower the limit to {worth_bytes}, what {bdi} writes in two
 --   seconds, and let the flusher start at what it writes in half a
 --   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
@@ -82,8 +82,8 @@
 --   recorded
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
--- @column    call_mean_ns INTEGER how long one of these took
--- @column    call_max_ns INTEGER the longest of these
+-- @column    calls_mean_ns INTEGER how long one of these took
+-- @column    calls_max_ns INTEGER the longest of these
 -- @column   first_ts INTEGER ns, start of the first wait; NULL = none
 -- @column   last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
@@ -124,8 +124,8 @@ SELECT
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
   c.calls_count, c.call,
-  c.mean_ns AS call_mean_ns,
-  c.max_ns AS call_max_ns,
+  c.mean_ns AS calls_mean_ns,
+  c.max_ns AS calls_max_ns,
   t.first_ts, t.last_ts
 FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v

@@ -8,8 +8,8 @@
 -- @when      past_page_cache
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
---   (longest {call_max_ns}). ]{tasks} waited {cost_task_ns} for {bdi},
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
+--   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for {bdi},
 --   {own_ratio} of whose writes {writer} submitted past the page cache
 --   ({own_bytes}).
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=past_page_cache,
@@ -17,8 +17,8 @@
 -- @evidence  disk_writers --bdi {bdi}: own_bytes = sum(bytes, op=write,
 --   way=itself); own_ratio = sum(share_ratio, op=write, way=itself)
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
---   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
---   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
+--   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    Give {writer} less of {bdi}: io.max or io.latency of its cgroup,
 --   or fewer requests in flight (iodepth). No limit of dirty pages changes
 --   this.
@@ -31,8 +31,8 @@
 --   recorded
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
--- @column    call_mean_ns INTEGER how long one of these took
--- @column    call_max_ns INTEGER the longest of these
+-- @column    calls_mean_ns INTEGER how long one of these took
+-- @column    calls_max_ns INTEGER the longest of these
 -- @source    block/fops.c; mm/filemap.c generic_file_direct_write()
 WITH
   own AS (
@@ -66,8 +66,8 @@ SELECT
       THEN ' and ' || (o.tasks_count - 1) || ' more' ELSE ''
     END AS writer,
   o.own_ratio, o.own_bytes, c.calls_count, c.call,
-  c.mean_ns AS call_mean_ns,
-  c.max_ns AS call_max_ns,
+  c.mean_ns AS calls_mean_ns,
+  c.max_ns AS calls_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v

@@ -10,8 +10,8 @@
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {call_mean_ns} each
---   (longest {call_max_ns}). ]{tasks} waited {cost_task_ns} {place:raw} until
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
+--   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} {place:raw} until
 --   what was dirty was on the disk[ {bdi}], the longest {longest_ns}[, while
 --   {writers} wrote faster than the disk][; the disk was idle for {idle_ratio}
 --   of that time].
@@ -20,8 +20,8 @@
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
 --   bdi={bdi})
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
---   call_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
---   phase={call:raw}); call_max_ns = max(call_max_ns, phase={call:raw})
+--   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
+--   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [With {idle_bdi} idle for so long, neither a limit nor a faster
 --   disk helps much: look at what the flusher needs the CPU for meanwhile, such
 --   as blocks for many small files, compression or encryption.][Lower the limit
@@ -67,8 +67,8 @@
 --   recorded
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
--- @column    call_mean_ns INTEGER how long one of these took
--- @column    call_max_ns INTEGER the longest of these
+-- @column    calls_mean_ns INTEGER how long one of these took
+-- @column    calls_max_ns INTEGER the longest of these
 -- @source    fs/sync.c
 WITH
   beside AS (
@@ -132,8 +132,8 @@ SELECT
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
   c.calls_count, c.call,
-  c.mean_ns AS call_mean_ns,
-  c.max_ns AS call_max_ns,
+  c.mean_ns AS calls_mean_ns,
+  c.max_ns AS calls_max_ns,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v

@@ -9,8 +9,7 @@
 --   whole, that the files are of another time, or that a number is wrong;
 --   others can have a reason in the workload. Files that are read before and
 --   after a trace count more than it. The control law computes the rate of each
---   throttled call again from its own numbers; residual_ratio is the share with
---   another rate, and law lists them.
+--   throttled call again from its own numbers; law lists those with another.
 -- @grain    comparison; order as listed
 -- @keys     source, what
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
@@ -22,10 +21,9 @@
 -- @column   source TEXT what the trace is compared with
 -- @column   what TEXT what is compared
 -- @column   unit TEXT of both values: pages, bytes, calls, ns or events
--- @column   trace_value INTEGER of the trace; NULL = not recorded. Of the
---   control law: events replayed
--- @column   other_value INTEGER of the source; NULL = not recorded. Of the
---   control law: events with its rate
+-- @column   trace_value INTEGER of the trace, or events replayed; NULL = none
+-- @column   other_value INTEGER of the source; NULL = not recorded; with its
+--   rate
 -- @column   residual_ratio REAL (other - trace) / other; of the control law the
 --   share of events that disagree
 -- @column   verdict TEXT agrees, differs or not recorded
@@ -549,11 +547,12 @@ FROM (
 LEFT JOIN summed AS s ON 1;
 
 -- @view     _check_trace
--- @summary  Whether the trace is whole.
+-- @summary  Whether the trace is whole, also by what its events tell of others
+--   (throttle_closure).
 -- @grain    what; order place
 -- @column   place INTEGER order in the table
 -- @column   source TEXT who tells
--- @column   what TEXT events kept or events read
+-- @column   what TEXT events kept or read, throttle events, pauses
 -- @column   trace_value INTEGER events in the trace
 -- @column   other_value INTEGER events that should be there; NULL = not known
 -- @column   differs_why TEXT what is missing; NULL = nothing
@@ -596,29 +595,50 @@ WITH
         FROM raw_ingest_stats AS i
         WHERE not_read!(i) AND i.name <> 'text_overwritten'
       ) AS not_read
+  ),
+  closure AS (
+    SELECT
+      'kernel' AS source,
+      'throttle events' AS what,
+      sum(t.looks_count) AS events_count,
+      sum(t.missing_count) AS wrong_count,
+      'balance_dirty_pages events are missing' AS why,
+      'above free run one follows each look at the dirty pages' AS about
+    FROM throttle_closure AS t
+    UNION ALL
+    SELECT
+      'clock', 'pauses', sum(t.pauses_count), sum(t.early_count),
+      'tasks fire their next event before these pauses are over',
+      'the next event of each task comes after its pause'
+    FROM throttle_closure AS t
   )
 SELECT
-  17 AS place,
-  'ring buffer' AS source,
-  'events kept' AS what,
-  h.events_count AS trace_value,
-  CASE WHEN l.unknown_count = 0 THEN h.events_count + l.lost_count END
-    AS other_value,
+  19.5 AS place,
+  c.source, c.what,
+  c.events_count - c.wrong_count AS trace_value,
+  c.events_count AS other_value,
+  CASE WHEN c.wrong_count > v.same_ratio * c.events_count THEN c.why END
+    AS differs_why,
+  c.about
+FROM closure AS c
+CROSS JOIN wb_rule AS v
+WHERE c.events_count >= v.few_calls_count
+UNION ALL
+SELECT
+  17, 'ring buffer', 'events kept', h.events_count,
+  CASE WHEN l.unknown_count = 0 THEN h.events_count + l.lost_count END,
   CASE
     WHEN l.unknown_count > 0
       THEN 'the ring buffer overran, and how many events are lost is not known'
     WHEN l.lost_count > 0 THEN 'events were overwritten before they were read'
     WHEN l.places_count > 0 THEN 'the ring buffer overran'
-  END AS differs_why,
-  'no event was overwritten' AS about
+  END,
+  'no event was overwritten'
 FROM held AS h
 CROSS JOIN lost AS l
 UNION ALL
 SELECT
-  18,
-  'trace file',
-  'events read',
-  h.events_count,
+  18, 'trace file', 'events read', h.events_count,
   CASE WHEN coalesce(d.damaged, d.cut_short, d.not_read) IS NULL
     THEN h.events_count
   END,

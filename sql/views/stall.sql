@@ -415,8 +415,8 @@ WITH
     WHERE a.seq IS NOT NULL
     GROUP BY a.seq, a.tid, a.ts, a.end_ts, a.call_end_ts, a.call_id
   ),
-  -- Time in which the waker slept in balance_dirty_pages(), the last of it
-  -- until shortly before it woke the task.
+  -- Time in which the waker slept in balance_dirty_pages(); where an interrupt
+  -- may have run in its place, the last of it until shortly before.
   held AS (
     SELECT
       e.seq,
@@ -430,8 +430,9 @@ WITH
     WHERE coalesce(e.ender, 'task') = 'task'
       AND p.sleep_ts < e.wake_ts
       AND p.sleep_ts + p.slept_ns > e.ts
-    GROUP BY e.seq, e.wake_ts, v.run_slack_ns
-    HAVING max(p.sleep_ts + p.slept_ns) >= e.wake_ts - v.run_slack_ns
+    GROUP BY e.seq, e.ender, e.wake_ts, v.run_slack_ns
+    HAVING e.ender = 'task'
+      OR max(p.sleep_ts + p.slept_ns) >= e.wake_ts - v.run_slack_ns
   ),
   by_ender AS (
     SELECT

@@ -93,6 +93,32 @@ SELECT
 FROM raw_lost_events AS l
 HAVING count(*) > 0;
 
+-- @warning  events_missing
+-- @scope    *
+-- @sentence the trace does not add up[: {missing_share} of the
+--   balance_dirty_pages events that should follow a look at the dirty pages are
+--   missing][: {early_share} of the pauses are longer than the time to the next
+--   event of their task], so times and sums of throttling are wrong (wbscope
+--   query throttle_closure)
+SELECT
+  CASE WHEN c.missing > v.same_ratio * c.looks
+    THEN printf('%.1f %%', 100.0 * c.missing / c.looks)
+  END AS missing_share,
+  CASE WHEN c.early > v.same_ratio * c.pauses
+    THEN printf('%.1f %%', 100.0 * c.early / c.pauses)
+  END AS early_share
+FROM (
+  SELECT
+    total(o.missing_count) AS missing,
+    total(o.looks_count) AS looks,
+    total(o.early_count) AS early,
+    total(o.pauses_count) AS pauses
+  FROM throttle_closure AS o
+) AS c
+CROSS JOIN wb_rule AS v
+WHERE c.missing > max(v.same_ratio * c.looks, v.few_calls_count / 2)
+  OR c.early > max(v.same_ratio * c.pauses, v.few_calls_count / 2);
+
 -- @warning  data_loss
 -- @slug     data-loss-{kind}
 -- @scope    *
