@@ -7,7 +7,8 @@
 holders!(rule) =
   SELECT
     l.bdi,
-    l.waker AS holder,
+    l.waker || CASE WHEN count(*) OVER (PARTITION BY l.bdi) > 1
+      THEN ' or another task' ELSE '' END AS holder,
     row_number() OVER (
       PARTITION BY l.bdi ORDER BY sum(l.dur) DESC, l.waker
     ) AS place
@@ -23,10 +24,10 @@ sync_place!(loss) =
   CASE
     WHEN min(loss.sync_call = 'ext4_sync_file') = 1
       AND recorded!('syscalls:sys_enter_fsync')
-      THEN CASE WHEN EXISTS (
-        SELECT 1 FROM raw_mount AS o WHERE o.type = 'overlay'
-      ) THEN 'in open() of what overlayfs copies up, or in writes with O_SYNC'
-      ELSE 'in writes with O_SYNC or O_DSYNC' END
+      THEN 'in syncs outside of fsync calls (O_SYNC, NFS server, io_uring'
+        || CASE WHEN EXISTS (
+          SELECT 1 FROM raw_mount AS o WHERE o.type = 'overlay'
+        ) THEN ', open() of what overlayfs copies up)' ELSE ')' END
     WHEN min(loss.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
     WHEN max(loss.sync_call IS NOT NULL) = 1
       THEN 'in sync, in fsync or for pages under writeback'
@@ -36,7 +37,7 @@ sync_place!(loss) =
 
 -- The call that waits until data is on the disk and took longest in all, with
 -- the finding that tells of it: the dearest, where those who lost time to that
--- made nearly all of these calls. bounds is wb_bounds.
+-- made nearly all of these. bounds is wb_bounds.
 sync_calls!(bounds) =
   SELECT
     o.finding, o.bdi, s.call,
@@ -44,11 +45,7 @@ sync_calls!(bounds) =
     sum(s.end_ts - s.ts) / count(*) AS mean_ns,
     max(s.end_ts - s.ts) AS max_ns,
     row_number() OVER (ORDER BY sum(s.end_ts - s.ts) DESC, s.call) AS place,
-    total(CASE WHEN s.tid IN (
-      SELECT l.tid FROM wb_loss AS l
-      WHERE l.finding = o.finding AND l.bdi IS o.bdi
-    ) THEN s.end_ts - s.ts END)
-      >= o.nearly_all_ratio * sum(s.end_ts - s.ts) AS is_told
+    count(w.tid) >= o.nearly_all_ratio * count(*) AS is_told
   FROM (
     SELECT t.finding, t.bdi, v.nearly_all_ratio
     FROM wb_loss_total AS t
@@ -61,6 +58,8 @@ sync_calls!(bounds) =
   ) AS o
   CROSS JOIN wb_call AS s
   CROSS JOIN wb_bounds AS bounds
+  LEFT JOIN (SELECT DISTINCT l.finding, l.bdi, l.tid FROM wb_loss AS l) AS w
+    ON w.tid = s.tid AND w.finding = o.finding AND w.bdi IS o.bdi
   WHERE s.is_sync = 1
     AND s.end_ts IS NOT NULL
     AND (s.cut IS NULL OR s.errno IS NULL)
@@ -271,6 +270,13 @@ is_kernel!(comm) =
   OR comm GLOB 'md*_reshape'
   OR comm GLOB 'dmcrypt_write/*'
   OR comm GLOB 'ksoftirqd/*'
+  OR comm GLOB 'ktimers/*'
+  OR comm GLOB 'rcu[_ocs]*'
+  OR comm GLOB 'scsi_eh_[0-9]*'
+  OR comm GLOB 'drbd_*'
+  OR comm GLOB 'f2fs_*'
+  OR comm GLOB 'z_*'
+  OR comm IN ('txg_sync', 'usb-storage')
   OR comm GLOB 'migration/*'
   OR comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd');
 

@@ -6,7 +6,7 @@
 --   they needed. What that is the trace does not show.
 -- @when      held_by_task
 -- @severity  warning
--- @confidence measured
+-- @confidence inferred
 -- @sentence  {tasks} waited {cost_task_ns} (longest {longest_ns})[ on {bdi}]
 --   until {holder} ended the wait: for a lock, or anything else that it held.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=held_by_task);

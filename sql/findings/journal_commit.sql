@@ -15,8 +15,8 @@
 -- @confidence measured
 -- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
 --   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for the journal[
---   of {bdi}] to commit, the longest {longest_ns}[; it writes
---   {disk_bytes_per_s}, and up to {dirty_max_bytes} were dirty].
+--   of {bdi}] to commit, the longest {longest_ns}[; the disk writes
+--   {disk_bytes_per_s}, and up to {dirty_max_bytes} were dirty in all].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})

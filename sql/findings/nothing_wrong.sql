@@ -158,8 +158,7 @@ WITH
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
-  CASE WHEN j.doubt IS NULL AND j.cpu IS NULL THEN 'ok' ELSE 'note' END
-    AS severity,
+  CASE WHEN j.doubt IS NULL THEN 'ok' ELSE 'note' END AS severity,
   CASE
     WHEN j.doubt = 'piece' THEN 'A part with a piece of a long write'
     WHEN j.doubt = 'excerpt' THEN 'Too little to tell whether anything is wrong'

@@ -2,12 +2,13 @@
 -- @finding   past_page_cache
 -- @title     Tasks wait behind what others write past the page cache
 -- @summary   Half of the bytes that a disk wrote or more were submitted by
---   programs themselves: direct I/O, or writes to files that are open with
---   O_SYNC. No limit of dirty pages governs these, and fsync and the journal
---   wait in the queue of the disk behind them.
+--   programs themselves: direct I/O, writes to files that are open with O_SYNC,
+--   or writeback that a program starts outside of fsync. No limit of dirty
+--   pages governs these, and fsync and the journal wait in the queue of the
+--   disk behind them.
 -- @when      past_page_cache
 -- @severity  warning
--- @confidence measured
+-- @confidence inferred
 -- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
 --   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for {bdi},
 --   {own_ratio} of whose writes {writer} submitted past the page cache

@@ -23,17 +23,18 @@
 --   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [With {idle_bdi} idle for so long, neither a limit nor a faster
---   disk helps much: look at what the flusher needs the CPU for meanwhile, such
---   as blocks for many small files, compression or encryption.][Lower the limit
---   to {proposed_bytes}, so that little is queued before what has to be on the
---   disk now.][The limit of {limit_bytes} is low already: let programs sync
---   less often, or only the file that matters (fsync, sync_file_range).][No
---   limit helps where no more than {little_bytes} are dirty: let programs sync
---   less often, or only the file that matters (fsync, sync_file_range).][Lower
---   the limit to {untold_bytes} if it is higher, which is not known here:
---   little is then queued before what has to be on the disk now.][Let less
---   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
---   strict_limit): vm.dirty_bytes would throttle the writers of other disks.]
+--   disk helps much: look at what holds the writes back before it: io.max of
+--   the cgroup, or what the flusher needs the CPU for (blocks for many small
+--   files, compression, encryption).][Lower the limit to {proposed_bytes}, so
+--   that little is queued before what has to be on the disk now.][The limit of
+--   {limit_bytes} is low already: let programs sync less often, or only the
+--   file that matters (fsync, sync_file_range).][No limit helps where no more
+--   than {little_bytes} are dirty: let programs sync less often, or only the
+--   file that matters (fsync, sync_file_range).][Lower the limit to
+--   {untold_bytes} if it is higher, which is not known here: little is then
+--   queued before what has to be on the disk now.][Let less gather for
+--   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
+--   vm.dirty_bytes would throttle the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =

@@ -4,14 +4,12 @@
 -- @summary   Tasks were blocked for half a second or more outside of all waits
 --   that the recorded events show. A disk that was busy meanwhile need not be
 --   what they waited for. A warning where one was blocked for half a second or
---   more at a stretch.
+--   more at a stretch, and this is half of all time that tasks lost or more.
 -- @severity  note
 -- @confidence measured
--- @sentence  The trace does not show what blocked {tasks_count:task} for
---   {cost_task_ns} (longest {longest_ns})[; a disk was busy in most of
---   {busy_ns} of it].
+-- @sentence  The trace does not show what blocked {tasks} for {cost_task_ns}
+--   (longest {longest_ns})[; a disk was busy in most of {busy_ns} of it].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=, kind=blocked
---   outside throttling); tasks_count = count(tid, finding=, kind=blocked
 --   outside throttling); longest_ns = max(max_ns, finding=, kind=blocked
 --   outside throttling); busy_ns = sum(total_ns, finding=, kind=blocked outside
 --   throttling, cause=device latency)
@@ -21,20 +19,45 @@
 -- @column    cost_task_ns INTEGER time that tasks were blocked
 -- @column    severity TEXT warning or note
 -- @column    longest_ns INTEGER longest of these waits
--- @column    tasks_count INTEGER tasks
+-- @column    tasks TEXT the one that lost most, and how many more did
 -- @column    busy_ns INTEGER of that, in waits with a busy disk; NULL = none
 -- @column    profile TEXT deep; NULL = the run has its events
 -- @source    docs/stalls.md
+WITH
+  lost AS (
+    SELECT
+      l.finding IS NULL AND l.kind = 'blocked outside throttling' AS is_unknown,
+      l.task_id, l.comm, l.tid, l.dur, l.cause
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE in_time!(l.ts, b)
+  ),
+  per_task AS (
+    SELECT
+      o.comm, o.tid,
+      sum(o.dur) AS dur,
+      max(o.dur) AS longest_ns,
+      sum(CASE o.cause WHEN 'device latency' THEN o.dur END) AS busy_ns,
+      row_number() OVER (ORDER BY sum(o.dur) DESC, o.task_id) AS place
+    FROM lost AS o
+    WHERE o.is_unknown
+    GROUP BY o.task_id, o.comm, o.tid
+  )
 SELECT
-  sum(l.dur) AS cost_task_ns,
-  CASE WHEN max(l.dur) >= v.long_call_ns THEN 'warning' ELSE 'note' END
-    AS severity,
-  max(l.dur) AS longest_ns,
-  count(DISTINCT l.tid) AS tasks_count,
-  sum(CASE l.cause WHEN 'device latency' THEN l.dur END) AS busy_ns,
+  sum(t.dur) AS cost_task_ns,
+  CASE
+    WHEN max(t.longest_ns) >= v.long_call_ns
+      AND sum(t.dur) >= v.most_ratio * (SELECT sum(a.dur) FROM lost AS a)
+      THEN 'warning'
+    ELSE 'note'
+  END AS severity,
+  max(t.longest_ns) AS longest_ns,
+  max(CASE t.place WHEN 1 THEN task_name!(t) END)
+    || CASE WHEN count(*) > 1 THEN ' and ' || (count(*) - 1) || ' more' ELSE ''
+    END AS tasks,
+  sum(t.busy_ns) AS busy_ns,
   CASE max(w.is_deep) WHEN 0 THEN 'deep' END AS profile
-FROM wb_loss AS l
-CROSS JOIN wb_bounds AS b
+FROM per_task AS t
 CROSS JOIN (
   SELECT
     EXISTS (SELECT 1 FROM raw_sched_switch)
@@ -45,9 +68,5 @@ CROSS JOIN (
     ) AS is_deep
 ) AS w
 CROSS JOIN wb_rule AS v
-WHERE l.finding IS NULL
-  AND l.kind = 'blocked outside throttling'
-  AND in_time!(l.ts, b)
-GROUP BY v.long_call_ns
-HAVING sum(l.dur) >= v.long_call_ns
-ORDER BY cost_task_ns DESC;
+GROUP BY v.long_call_ns, v.most_ratio
+HAVING sum(t.dur) >= v.long_call_ns;

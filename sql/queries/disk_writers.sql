@@ -7,9 +7,9 @@
 -- @summary  Bytes of block requests by the task that submitted them.
 -- @read     The flusher submits what was dirtied in memory. What a task submits
 --   itself outside of fsync and the like is direct I/O, a write to a file that
---   is open with O_SYNC, or sync_file_range: no dirty page, and no limit of
---   them. Where only block_rq_issue was recorded, requests that a full queue
---   handed to a kworker are under its name.
+--   is open with O_SYNC, or writeback that it starts otherwise (reclaim or
+--   fadvise). Where only block_rq_issue was recorded, requests that a full
+--   queue handed to a kworker are under its name.
 -- @filters  range, bdi, tid, task
 -- @grain    device, op, task under a name, way; order bytes descending
 -- @keys     device, op, tid, comm

@@ -10,9 +10,9 @@
 --   balance_dirty_pages next. A look that is followed by another one of the
 --   task lacks its event: it was lost, filtered, or left out. An event cannot
 --   fire before the pause of the one before it is over: pauses are then too
---   long. Below free run only limits of memory cgroups and strict limits
---   throttle, and nothing can be told. Other tasks look too, as for
---   /proc/vmstat, but rarely.
+--   long. Left out are tasks without such events, or with few, as those that
+--   read /proc/vmstat or write to a bdi with a strict limit; below free run,
+--   where memory cgroups and strict limits throttle, nothing can be told.
 -- @filters  tid, task
 -- @grain    task; order missing_count descending
 -- @keys     tid, comm
@@ -76,10 +76,12 @@ WITH
       total(f.is_look = 1 AND f.next_is_look IS NOT NULL) AS missing_count
     FROM followed AS f
     CROSS JOIN wb_rule AS v
-    GROUP BY f.tid, v.long_call_ns
-    -- Who only reads counters looks twice a second at most.
+    GROUP BY f.tid, v.most_ratio
+    -- Who only reads counters, or writes to a bdi with a strict limit (FUSE),
+    -- looks and fires none.
     HAVING max(f.is_look IS NULL)
-      OR max(f.ts) - min(f.ts) < count(*) * v.long_call_ns
+      AND total(f.is_look = 1 AND f.next_is_look IS NOT NULL)
+        <= v.most_ratio * total(f.is_look = 1)
   ),
   paused AS (
     SELECT
@@ -91,7 +93,10 @@ WITH
     CROSS JOIN wb_rule AS v
     CROSS JOIN raw_balance_dirty_pages AS e
     JOIN raw_balance_dirty_pages AS p ON p.seq = e.prev_seq
-    WHERE p.pause > 0 AND e.seq <= r.last_seq
+    WHERE p.pause > 0
+      AND e.seq <= r.last_seq
+      -- Who comes back at once did not sleep (io_uring).
+      AND e.ts - p.ts >= v.came_back_ns
     GROUP BY e.tid
   )
 SELECT

@@ -59,6 +59,9 @@ WITH
     CROSS JOIN wb_rule AS v
     LEFT JOIN wb_task AS t ON task_of!(t, r)
     WHERE r.op = 'write'
+      AND r.device NOT IN (
+        SELECT s.area_bdi FROM wb_swap AS s WHERE s.area_bdi IS NOT NULL
+      )
     GROUP BY r.device, v.most_ratio, v.own_least_bytes
     HAVING total(CASE WHEN way!(r, t) = 'itself' THEN r.bytes END)
       >= max(v.own_least_bytes, v.most_ratio * sum(r.bytes))
@@ -114,7 +117,9 @@ WITH
             ELSE 'many_seconds'
           END
         WHEN t.is_inside OR t.kind <> 'block queue' THEN NULL
-        WHEN t.what GLOB 'block_rq *W*' THEN 'direct_writes'
+        -- Metadata that a task writes itself is no direct I/O.
+        WHEN t.what GLOB 'block_rq *W*' AND t.what NOT GLOB 'block_rq *M*'
+          AND t.what NOT GLOB 'block_rq *F*' THEN 'direct_writes'
         WHEN t.what GLOB 'block_rq *R*' AND t.what NOT GLOB 'block_rq *[WD]*'
           THEN 'disk_reads'
       END AS finding,
@@ -158,10 +163,14 @@ WITH
       max(CASE l.place WHEN 1 THEN l.bdi END) AS bdi,
       sum(l.dur) AS asleep_ns,
       sum(l.busy_ns) / nullif(sum(l.dur), 0) AS busy_ratio,
-      max(max(l.last_ts), t.last_ts) - min(min(l.first_ts), t.first_ts)
-        AS life_ns
+      -- A task without an event of its own is known by its waits only.
+      CASE WHEN k.events_count = 0 THEN u.last_ts - u.first_ts
+        ELSE max(max(l.last_ts), t.last_ts) - min(min(l.first_ts), t.first_ts)
+      END AS life_ns
     FROM ranked AS l
     JOIN wb_task AS t ON t.task_id = l.task_id
+    CROSS JOIN wb_units AS u
+    LEFT JOIN raw_task AS k ON k.tid = t.tid
     GROUP BY l.task_id
   )
 SELECT

@@ -167,6 +167,8 @@ SELECT
           THEN 'device latency'
         ELSE 'queued behind others'
       END
+    WHEN e.cause = 'held by another task' AND s.server_ratio >= r.most_ratio
+      THEN 'server latency'
     WHEN e.cause IS NOT NULL THEN e.cause
     WHEN s.kind <> 'folio wait' AND s.journal_ratio >= r.most_ratio
       AND e.is_other IS NOT 1 THEN 'journal commit'
@@ -415,24 +417,45 @@ WITH
     WHERE a.seq IS NOT NULL
     GROUP BY a.seq, a.tid, a.ts, a.end_ts, a.call_end_ts, a.call_id
   ),
-  -- Time in which the waker slept in balance_dirty_pages(); where an interrupt
-  -- may have run in its place, the last of it until shortly before.
-  held AS (
-    SELECT
-      e.seq,
-      sum(
-        min(p.sleep_ts + p.slept_ns, e.wake_ts) - max(p.sleep_ts, e.ts)
-      ) AS held_ns,
-      max(p.bdi) AS bdi
+  -- For how long the waker had slept in balance_dirty_pages() when the sleep
+  -- began and ended; where an interrupt may have run in its place, it has to
+  -- have done so until shortly before.
+  marks AS (
+    SELECT e.waker_tid AS tid, e.ts, e.seq, 0 AS is_end, NULL AS slept_ns,
+      NULL AS bdi
     FROM wb_wait_end AS e
+    WHERE coalesce(e.ender, 'task') = 'task' AND e.waker_tid IS NOT NULL
+    UNION ALL
+    SELECT e.waker_tid, e.wake_ts, e.seq, 1, NULL, NULL
+    FROM wb_wait_end AS e
+    WHERE coalesce(e.ender, 'task') = 'task' AND e.waker_tid IS NOT NULL
+    UNION ALL
+    SELECT p.tid, p.sleep_ts, NULL, NULL, p.slept_ns, p.bdi
+    FROM wb_throttle_pause AS p
+    WHERE p.slept_ns > 0 AND EXISTS (SELECT 1 FROM wb_wait_end)
+  ),
+  passed AS (
+    SELECT
+      m.seq, m.is_end, m.ts,
+      max(m.ts + m.slept_ns) OVER so_far AS until_ts,
+      total(m.slept_ns) OVER so_far
+        - max(coalesce(max(m.ts + m.slept_ns) OVER so_far - m.ts, 0), 0)
+        AS held_ns,
+      max(m.bdi) OVER so_far AS bdi
+    FROM marks AS m
+    WINDOW so_far AS (
+      PARTITION BY m.tid ORDER BY m.ts, m.seq ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  held AS (
+    SELECT f.seq, t.held_ns - f.held_ns AS held_ns, t.bdi
+    FROM passed AS f
     CROSS JOIN wb_rule AS v
-    JOIN wb_throttle_pause AS p ON p.tid = e.waker_tid
-    WHERE coalesce(e.ender, 'task') = 'task'
-      AND p.sleep_ts < e.wake_ts
-      AND p.sleep_ts + p.slept_ns > e.ts
-    GROUP BY e.seq, e.ender, e.wake_ts, v.run_slack_ns
-    HAVING e.ender = 'task'
-      OR max(p.sleep_ts + p.slept_ns) >= e.wake_ts - v.run_slack_ns
+    JOIN passed AS t ON t.seq = f.seq AND t.is_end = 1
+    JOIN wb_wait_end AS e ON e.seq = f.seq
+    WHERE f.is_end = 0
+      AND t.held_ns > f.held_ns
+      AND (e.ender = 'task' OR t.until_ts >= t.ts - v.run_slack_ns)
   ),
   by_ender AS (
     SELECT
@@ -489,7 +512,7 @@ SELECT
   END AS cause,
   j.known_ns,
   NOT j.is_journal AS is_other,
-  j.is_told OR j.waker IS NULL AS is_proved,
+  j.is_journal OR (j.is_told AND j.waker IS NOT NULL) AS is_proved,
   CASE WHEN NOT j.is_journal THEN j.waker END AS waker,
   CASE WHEN j.is_held THEN j.held_bdi END AS held_bdi
 FROM judged AS j;

@@ -95,7 +95,7 @@ SELECT
       OR t.comm GLOB 'xfsaild/*' THEN 'journal'
     WHEN t.comm GLOB 'irq/*' OR t.comm GLOB 'ksoftirqd/*' THEN 'interrupt'
     WHEN is_kernel!(t.comm) THEN 'kernel'
-    WHEN w.common_flags IS NOT NULL THEN 'task'
+    WHEN w.common_flags IS NOT NULL AND t.comm IS NOT NULL THEN 'task'
   END AS ender,
   w.waker_tid,
   t.comm AS waker_comm

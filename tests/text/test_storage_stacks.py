@@ -235,7 +235,7 @@ def test_the_journal_of_a_partition(tmp_path: Path, has_bdis: bool) -> None:
         return
     assert found["journal_commit"].text == (
         "big 200 waited 1.00 s for the journal of sda (/part1, ...) to commit, the longest"
-        " 1.00 s; it writes 4.00 MiB/s, and up to 117 MiB were dirty."
+        " 1.00 s; the disk writes 4.00 MiB/s, and up to 117 MiB were dirty in all."
     )
 
 

@@ -207,7 +207,7 @@ _NO_SETTING = re.compile(
 _READ_ONLY = ("squashfs", "erofs", "iso9660", "cramfs", "romfs")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")
 _MOST_CHARACTERS = 1 << 20
-_NO_FIELDS = {"repeats_count"}
+_NO_FIELDS = {"repeats_count", "common_flags"}
 _NUMBERS = ("cpus_count", "memory_bytes", "swap_bytes", "page_bytes", "hz", "dirty_thresh_bytes")
 
 

@@ -377,13 +377,13 @@ def test_who_wakes_a_blocked_task_is_told_by_triggers_beside(kernel: _Kernel) ->
     event = f"{_GROUP}_blocked"
     assert made.events == (f"synthetic:{event}",)
     assert (made.about()["kind"], made.about()["events"]) == ("synthetic", ["wbscope:blocked"])
-    assert kernel.written == [f"s:synthetic/{event} pid_t pid; u64 blocked_ns"]
+    assert kernel.written == [f"s:synthetic/{event} pid_t pid; long state; u64 blocked_ns"]
     (kept, first), (told, second) = _triggers(kernel)
     assert (kept, told) == ("sched_switch/trigger", "sched_waking/trigger")
-    assert first.startswith("hist:keys=prev_pid:t0=common_timestamp:")
-    assert first.endswith(" if prev_state == 2")
-    assert second.endswith(f":onmatch(sched.sched_switch).{event}(pid,$ns)")
-    assert filter_of(made.events[0]) == "blocked_ns >= 1000000"
+    assert first.startswith("hist:keys=prev_pid:t0=common_timestamp,st=prev_state:")
+    assert first.endswith(" if prev_state & 131")
+    assert second.endswith(f":onmatch(sched.sched_switch).{event}(pid,$s,$ns)")
+    assert filter_of(made.events[0]) == "blocked_ns >= 1000000 && state == 2"
     assert filter_of("sched:sched_waking") is None
     kernel.files.clear()
     assert remove_probes(kernel.root, _NAME, 0) == []
