@@ -203,7 +203,9 @@ def make_waits(instance: Instance) -> Probes:
         beside.write("tracing_on", "1")
     except (OSError, SetupError) as error:
         said = error.message if isinstance(error, SetupError) else error.strerror or str(error)
-        remove_probes(tracefs, instance.name)
+        _remove_beside(tracefs, instance.name)
+        with suppress(OSError):  # the probes stay
+            _write(tracefs, f"-:{_SYNTHETIC}/{name}")
         return Probes(None, why=f"the kernel refuses it: {said}", fix="none known")
     return Probes(_SYNTHETIC, events=(f"{_SYNTHETIC}:{name}",))
 

@@ -43,7 +43,7 @@ _SYMBOLS = "ffffffff81234560 t balance_dirty_pages\nffffffff81234990 t balance_d
 class _Kernel:
     """tracefs and what the kernel does with what is written to dynamic_events.
 
-    refuses  a pattern of lines that it does not take
+    refuses  a pattern of lines and triggers that it does not take
     busy     events that cannot be removed
     broken   events that cannot be enabled
     """
@@ -68,6 +68,8 @@ class _Kernel:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         if file == "dynamic_events":
             self._define(text.rstrip("\n"))
+        elif file.endswith("/trigger") and re.search(self.refuses, text):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         else:
             self.files.append((file.removeprefix("instances/"), text))
 
@@ -418,6 +420,18 @@ def test_without_synthetic_events_nothing_is_left(
     assert made.fix
     assert not made.events
     assert not (kernel.root / "instances" / f"waits-{_NAME}").exists()
+
+
+@pytest.mark.parametrize("refused", ["^s:", "^hist:keys=prev_pid", "^hist:keys=pid"])
+def test_probes_stay_where_the_synthetic_event_is_refused(refused: str, kernel: _Kernel) -> None:
+    (kernel.root / "synthetic_events").touch()
+    made = _made(kernel, "6.1.0")
+    assert len(made.events) == 2
+    theirs = _ours(kernel)
+    kernel.refuses = refused
+    assert not make_waits(_instance(kernel)).events
+    assert _ours(kernel) == theirs
+    assert not [line for line in kernel.lines if "synthetic/" in line]
 
 
 def test_wake_ups_of_more_tasks_than_there_is_room_for(kernel: _Kernel) -> None:
