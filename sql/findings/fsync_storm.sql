@@ -30,7 +30,7 @@
 -- @costs     What was not yet synced is lost in a crash.
 -- @expect    stalls_by_task.total_ns lower
 -- @optional  syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
--- @column    told_ns INTEGER cost_task_ns, where they were not
+-- @column    told_ns INTEGER cost_task_ns, without recorded system calls
 -- @column    fsyncs_count INTEGER fsyncs that waited
 -- @column    fsync_ns INTEGER time lost in these, without the waits for pages
 --   and requests inside
