@@ -223,15 +223,15 @@ def _triggers(name: str) -> list[tuple[str, str]]:
     return [(event, text.replace("%s", name)) for event, text in _WAITS["triggers"].items()]
 
 
-def _remove_beside(tracefs: Path, instance: str) -> None:
-    """The instance goes when its triggers are gone, and these in the opposite order."""
+def _remove_beside(tracefs: Path, instance: str) -> list[str]:
+    """It goes when its triggers have, in the opposite order; returns its name if it stays."""
     beside = Instance(tracefs, _beside(instance))
     if not beside.exists():
-        return
+        return []
     for event, trigger in reversed(_triggers(f"{group_of(instance)}{_BLOCKED}")):
         with suppress(SetupError):
             beside.write(beside.event_file(event, "trigger"), f"!{trigger}")
-    beside.remove(_REMOVE_SECONDS)
+    return [] if beside.remove(_REMOVE_SECONDS) else [beside.name]
 
 
 def _made(instance: Instance, kinds: list[str], function: str, release: str, root: Path) -> Probes:
@@ -303,21 +303,22 @@ def remove_probes(tracefs: Path, instance: str, seconds: float = _REMOVE_SECONDS
     A probe that somebody else has enabled, too, stays until they have let go of it.
     """
     group, deadline = group_of(instance), time.monotonic() + seconds
-    _remove_beside(tracefs, instance)
+    beside = _remove_beside(tracefs, instance)
     while True:
         for event in _listed_of(tracefs, group):
             with suppress(OSError):
                 _write(tracefs, f"-:{event.replace(':', '/')}")
         left = _listed_of(tracefs, group)
         if not left or time.monotonic() > deadline:
-            return left
+            return left + beside
         time.sleep(_STEP_SECONDS)
 
 
 def orphan_probes(tracefs: Path) -> list[str]:
-    """Names of instances that are gone, of recorders that do not live, whose probes are there."""
-    names = {_owner(*listed).replace("_", "-"): None for listed in _listed(tracefs)}
-    return [name for name in names if is_orphan(name) and not Instance(tracefs, name).exists()]
+    """Names of instances that are gone, of recorders that do not live, that have left others."""
+    names = [_owner(*listed).replace("_", "-") for listed in _listed(tracefs)]
+    names += [path.name.removeprefix("waits-") for path in tracefs.glob("instances/waits-*")]
+    return [n for n in dict.fromkeys(names) if is_orphan(n) and not Instance(tracefs, n).exists()]
 
 
 def missed_count(tracefs: Path, instance: str) -> int | None:

@@ -44,7 +44,7 @@ class _Kernel:
     """tracefs and what the kernel does with what is written to dynamic_events.
 
     refuses  a pattern of lines and triggers that it does not take
-    busy     events that cannot be removed
+    busy     events and instances that cannot be removed
     broken   events that cannot be enabled
     """
 
@@ -119,6 +119,17 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Kernel:
         made.write(str(path.relative_to(root)), data.decode())
         return len(data)
 
+    real_rmdir = os.rmdir
+
+    def rmdir(path: Any, **more: int) -> None:
+        if Path(path).name in made.busy:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        if Path(path).parent == root / "instances":
+            for inside in sorted(Path(path).rglob("*"), reverse=True):
+                real_rmdir(inside) if inside.is_dir() else inside.unlink()
+        real_rmdir(path, **more)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
     monkeypatch.setattr(os, "open", open_file)
     monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
@@ -293,11 +304,20 @@ def test_names_that_compilers_make(
 def test_only_ours_are_removed(kernel: _Kernel) -> None:
     instance = _instance(kernel)
     other = Instance(kernel.root, "wbscope-999999998-0123abcd")
+    (kernel.root / "synthetic_events").touch()
+    kernel.lines.append("s:synthetic/wbscope_blocked pid_t pid")
+    Instance(kernel.root, "waits-mine").make()
     make_probes(other, "6.1.0", kernel.root.parent)
-    theirs = _ours(kernel)
+    make_waits(other)
+    theirs = list(kernel.lines)
     make_probes(instance, "6.1.0", kernel.root.parent)
+    make_waits(instance)
+    kernel.files.clear()
     assert remove_probes(kernel.root, instance.name, 0) == []
-    assert _ours(kernel) == theirs
+    assert kernel.lines == theirs
+    assert {file.split("/")[0] for file, _ in kernel.files} == {f"waits-{_NAME}"}
+    left = {path.name for path in (kernel.root / "instances").glob("waits-*")}
+    assert left == {f"waits-{other.name}", "waits-mine"}
 
 
 def test_one_that_somebody_has_enabled_stays(kernel: _Kernel) -> None:
@@ -394,44 +414,34 @@ def test_who_wakes_a_blocked_task_is_told_by_triggers_beside(kernel: _Kernel) ->
     assert not [line for line in kernel.lines if _GROUP in line]
 
 
-def test_an_orphan_of_its_own_is_found(kernel: _Kernel) -> None:
+def test_an_orphan_of_its_own_is_found(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel.root / "synthetic_events").touch()
     make_waits(_instance(kernel))
     assert orphan_probes(kernel.root) == [_NAME]
     kernel.busy = {f"synthetic/{_GROUP}_blocked"}
     assert remove_probes(kernel.root, _NAME, 0) == [f"synthetic:{_GROUP}_blocked"]
+    kernel.busy = {f"waits-{_NAME}"}  # somebody has it open
+    make_waits(_instance(kernel))
+    monkeypatch.setattr(probes, "_REMOVE_SECONDS", 0)
+    assert remove_probes(kernel.root, _NAME, 0) == [f"waits-{_NAME}"]
+    assert orphan_probes(kernel.root) == [_NAME]
+    kernel.busy = set()
+    assert remove_probes(kernel.root, _NAME, 0) == orphan_probes(kernel.root) == []
 
 
-@pytest.mark.parametrize(
-    ("has_file", "why"),
-    [
-        (False, "this kernel has no synthetic events (CONFIG_SYNTH_EVENTS, CONFIG_HIST_TRIGGERS)"),
-        (True, "the kernel refuses it: Invalid argument"),
-    ],
-)
-def test_without_synthetic_events_nothing_is_left(
-    has_file: bool, why: str, kernel: _Kernel
-) -> None:
-    if has_file:
-        (kernel.root / "synthetic_events").touch()
-        kernel.refuses = "^s:"
-    made = make_waits(_instance(kernel))
-    assert made.about() == {"kind": None, "why": why}
-    assert made.fix
-    assert not made.events
-    assert not (kernel.root / "instances" / f"waits-{_NAME}").exists()
-
-
-@pytest.mark.parametrize("refused", ["^s:", "^hist:keys=prev_pid", "^hist:keys=pid"])
-def test_probes_stay_where_the_synthetic_event_is_refused(refused: str, kernel: _Kernel) -> None:
-    (kernel.root / "synthetic_events").touch()
-    made = _made(kernel, "6.1.0")
-    assert len(made.events) == 2
+@pytest.mark.parametrize("refused", [None, "^s:", "^hist:keys=prev_pid", "^hist:keys=pid"])
+def test_without_the_event_only_probes_stay(refused: str | None, kernel: _Kernel) -> None:
+    why = r"this kernel has no synthetic events \(CONFIG_SYNTH_EVENTS, CONFIG_HIST_TRIGGERS\)"
+    _made(kernel, "6.1.0")
     theirs = _ours(kernel)
-    kernel.refuses = refused
-    assert not make_waits(_instance(kernel)).events
-    assert _ours(kernel) == theirs
-    assert not [line for line in kernel.lines if "synthetic/" in line]
+    if refused:
+        (kernel.root / "synthetic_events").touch()
+        kernel.refuses, why = refused, r"the kernel refuses it: .*Invalid argument"
+    made = make_waits(_instance(kernel))
+    assert re.fullmatch(why, made.about()["why"])
+    assert (made.kind, made.events, bool(made.fix)) == (None, (), True)
+    assert _ours(kernel) == theirs != []
+    assert not (kernel.root / "instances" / f"waits-{_NAME}").exists()
 
 
 def test_wake_ups_of_more_tasks_than_there_is_room_for(kernel: _Kernel) -> None:
