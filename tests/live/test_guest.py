@@ -194,8 +194,10 @@ def test_recorded_by_tracefs(guest: Recorder) -> None:
 @pytest.mark.parametrize("which", ["front", "recorder"])
 def test_killed_under_trace_cmd(guest: Recorder, which: str) -> None:
     log = _log(guest)
-    # The instance, that of the recorder's own pauses, its entry in the register, two probes.
-    assert f"{which} had {32 << 20} 0  5\n" in log, log
+    # The instance, that of the recorder's own pauses, its entry in the register, two probes; and
+    # the instance of waits with its event, which 5.10 does not list.
+    had = 5 if guest.meta("deep")["machine"]["kernel_release"].startswith("5.10.") else 7
+    assert f"{which} had {32 << 20} 0  {had}\n" in log, log
     assert f"{which} left 0 20  0\n" in log, log
     meta = guest.meta(f"killed-{which}")
     assert meta["ended"] == ("wbscope record killed" if which == "front" else "recorder killed")
