@@ -107,6 +107,27 @@ task_of!(task, event) =
   task.tid = event.tid
   AND event.seq >= task.from_seq AND event.seq < task.until_seq;
 
+-- What each task wrote by write system calls under a name; what a shell writes
+-- before it runs a program is the shell's, and standard error is left out.
+written!(bounds) =
+  SELECT t.task_id, t.tid, sum(c.written_bytes) AS bytes
+  FROM wb_call AS c
+  CROSS JOIN wb_bounds AS bounds
+  JOIN wb_task AS t
+    ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
+  WHERE c.written_bytes > 0 AND (c.fd IS NULL OR c.fd <> 2)
+    AND in_time!(c.ts, bounds)
+  GROUP BY t.task_id, t.tid;
+
+-- The kernel's fls(): the place of the highest bit that is set, from 1 on.
+fls!(number) =
+  (
+    SELECT count(*)
+    FROM json_each('[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21]')
+      AS bit
+    WHERE number >> bit.value > 0
+  );
+
 -- A time in the time of interest; bounds is wb_bounds.
 in_time!(ts, bounds) =
   ts >= bounds.start_ts AND ts < bounds.end_ts;

@@ -5,13 +5,18 @@
 --   fifth of its time or more: at the limit the kernel throttles all writers.
 -- @severity  note
 -- @confidence measured
--- @sentence  {light_task} dirtied only {light_bytes_per_s} of {bdi} and was
---   throttled for {slept_ratio} of its time, beside {greedy_task} with
---   {greedy_bytes_per_s}.
+-- @sentence  {light_task}[ asked for {asked_bytes_per_s} of {bdi} and got
+--   {light_bytes_per_s}][ dirtied {own_bytes_per_s} of {bdi} and asked for no
+--   more], yet it was throttled for {slept_ratio} of its time[, one write for
+--   {call_max_ns}]: {greedy_task} dirtied {greedy_bytes_per_s} beside it.
 -- @evidence  fairness_tasks --bdi {bdi}: light_bytes_per_s =
---   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); slept_ratio =
+--   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); own_bytes_per_s =
+--   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); asked_bytes_per_s =
+--   max(asked_bytes_per_s, tid={light_tid}, bdi={bdi}); slept_ratio =
 --   max(slept_ratio, tid={light_tid}, bdi={bdi}); greedy_bytes_per_s =
 --   max(rate_bytes_per_s, tid={greedy_tid}, bdi={bdi})
+-- @evidence  throttle_by_task --bdi {bdi}: call_max_ns = max(call_max_ns,
+--   tid={light_tid}, bdi={bdi})
 -- @advice    Slow the greedy writer down before the kernel throttles all
 --   writers: give it a cgroup with memory.high, or a rate limit of its own.
 -- @events    writeback:balance_dirty_pages
@@ -21,8 +26,12 @@
 -- @column    bdi TEXT the device
 -- @column    light_task TEXT the lightest of them
 -- @column    light_tid INTEGER its thread
--- @column    light_bytes_per_s REAL its rate
+-- @column    asked_bytes_per_s REAL what it asked for by fio; else NULL
+-- @column    light_bytes_per_s REAL its rate, beside that; else NULL
+-- @column    own_bytes_per_s REAL its rate, where that is not known; else NULL
 -- @column    slept_ratio REAL share of its time that it was throttled
+-- @column    call_max_ns INTEGER longest that a call of balance_dirty_pages()
+--   took; NULL = that is not felt
 -- @column    greedy_task TEXT who wrote most
 -- @column    greedy_tid INTEGER its thread
 -- @column    greedy_bytes_per_s REAL its rate
@@ -55,8 +64,20 @@ SELECT
   l.bdi,
   task_name!(l) AS light_task,
   l.tid AS light_tid,
-  l.rate_bytes_per_s AS light_bytes_per_s,
+  CASE l.demand_basis WHEN 'fio' THEN l.asked_bytes_per_s END
+    AS asked_bytes_per_s,
+  CASE l.demand_basis WHEN 'fio' THEN l.rate_bytes_per_s END
+    AS light_bytes_per_s,
+  CASE WHEN l.demand_basis <> 'fio' THEN l.rate_bytes_per_s END
+    AS own_bytes_per_s,
   l.slept_ratio,
+  (
+    SELECT max(CASE WHEN p.call_ns >= v.pause_max_ns THEN p.call_ns END)
+    FROM wb_throttle_pause AS p
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS k ON k.task_id = l.task_id AND task_of!(k, p)
+    WHERE p.bdi = l.bdi AND in_time!(p.ts, b)
+  ) AS call_max_ns,
   task_name!(g) AS greedy_task,
   g.tid AS greedy_tid,
   g.rate_bytes_per_s AS greedy_bytes_per_s

@@ -13,10 +13,14 @@
 --   {disk_bytes_per_s}][; it is slow itself: the disks below it were busy for
 --   {below_ratio} of its time][; its pages are compressed, or not all are
 --   written: {reached_ratio} of their bytes reached the disk][; one write was
---   blocked for {call_part_ns} of that].
+--   blocked for {call_part_ns} of that][; {light_task} waited {light_ns} of it
+--   and dirtied only {light_bytes}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
---   bdi={bdi})
+--   bdi={bdi}); light_ns = sum(total_ns, finding=slow_device, bdi={bdi},
+--   tid={light_tid})
+-- @evidence  throttle_by_task --bdi {bdi}: light_bytes =
+--   sum(dirtied_estimate_bytes, tid={light_tid}, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
 --   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
 --   max(reached_ratio, bdi={bdi})
@@ -39,6 +43,11 @@
 --   page in each write
 -- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up for this reason
+-- @column   light_task TEXT of those who waited, the one that waited longest
+--   of all who dirtied next to nothing (wb_rule) beside another; NULL = none
+-- @column   light_tid INTEGER its thread
+-- @column   light_ns INTEGER what it waited
+-- @column   light_bytes INTEGER what it dirtied
 -- @source    mm/page-writeback.c balance_dirty_pages()
 SELECT
   t.cost_task_ns,
@@ -68,6 +77,10 @@ SELECT
     WHEN c.write_bytes >= u.page_bytes THEN 'sync_file_range'
   END AS how,
   d.disk_bytes_per_s, d.reached_ratio, d.below_ratio, t.call_part_ns,
+  n.task AS light_task,
+  n.tid AS light_tid,
+  n.dur AS light_ns,
+  n.bytes AS light_bytes,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
@@ -89,5 +102,29 @@ LEFT JOIN (
   WHERE k.written_bytes > 0
   GROUP BY l.bdi
 ) AS c ON c.bdi = t.bdi
+LEFT JOIN (
+  SELECT
+    w.bdi, w.tid, w.bytes,
+    task_name!(l) AS task,
+    sum(l.dur) AS dur,
+    row_number() OVER (
+      PARTITION BY w.bdi ORDER BY sum(l.dur) DESC, w.tid
+    ) AS place
+  FROM (
+    SELECT
+      d.task_id, d.tid, d.bdi,
+      d.estimate_bytes AS bytes,
+      max(d.estimate_bytes) OVER (PARTITION BY d.bdi) AS most_bytes
+    FROM wb_task_dirtied AS d
+  ) AS w
+  CROSS JOIN wb_rule AS v
+  CROSS JOIN wb_bounds AS b
+  CROSS JOIN wb_loss AS l ON l.task_id = w.task_id AND l.bdi = w.bdi
+  WHERE w.bytes < v.light_most_ratio * w.most_bytes
+    AND l.finding = 'slow_device'
+    AND in_time!(l.ts, b)
+  GROUP BY w.bdi, w.tid, l.comm, w.bytes, v.pause_max_ns
+  HAVING sum(l.dur) >= v.pause_max_ns
+) AS n ON n.bdi = t.bdi AND n.place = 1
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

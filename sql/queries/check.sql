@@ -8,8 +8,7 @@
 -- @read     A row that differs with is_binding 1 says that the trace is not
 --   whole, that the files are of another time, or that a number is wrong;
 --   others can have a reason in the workload. Files that are read before and
---   after a trace count more than it. The control law computes the rate of each
---   throttled call again from its own numbers; law lists those with another.
+--   after a trace count more than it. law lists rates that are not the law's.
 -- @grain    comparison; order as listed
 -- @keys     source, what
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
@@ -25,8 +24,9 @@
 -- @column   other_value INTEGER of the source; NULL = not recorded; with its
 --   rate
 -- @column   residual_ratio REAL (other - trace) / other; of the control law the
---   share of events that disagree
--- @column   verdict TEXT agrees, differs or not recorded
+--   share of events that disagree; NULL = not comparable
+-- @column   verdict TEXT agrees, differs, not recorded, or not comparable: both
+--   are there and tell nothing of each other
 -- @column   is_binding INTEGER 1: the trace of a whole run has to agree; 0:
 --   other writers, deleted files, direct I/O and so on can make a difference
 -- @column   why TEXT what the verdict rests on
@@ -71,9 +71,7 @@ WITH
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      b.place, b.source, b.what,
-      'bytes',
-      b.trace_value, b.other_value, 0,
+      b.place, b.source, b.what, 'bytes', b.trace_value, b.other_value, 0,
       v.counter_lag_pages * u.page_bytes,
       CASE b.is_more WHEN 1 THEN v.enclosed_ratio ELSE v.same_ratio END,
       v.same_ratio, NULL, b.differs_why, b.differs_why, b.about,
@@ -84,52 +82,39 @@ WITH
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
-      s.place,
-      'sched_switch',
-      'throttle sleeps',
-      'ns',
-      s.pause_ns, s.slept_ns, 1, 0, v.same_ratio
-        + 1.0 * s.pauses_count * v.sleep_late_ns / nullif(s.slept_ns, 0),
+      s.place, 'sched_switch', 'throttle sleeps', 'ns', s.pause_ns, s.slept_ns,
+      1, 0,
+      v.same_ratio + 1.0 * s.pauses_count * v.sleep_late_ns / s.slept_ns,
       v.same_ratio, NULL,
       'tasks slept longer than a late timer and the wait for a CPU explain',
       'tasks slept less than they were told: sleeps or events are missing',
       'a sleep ends a jiffy late and waits for a CPU',
-      NULL, s.unknown_why
+      'pauses are so short that late timers explain any difference',
+      s.unknown_why
     FROM _check_sleep AS s
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      t.place, t.source, t.what,
-      'events',
-      t.trace_value, t.other_value, 1, 0, NULL, NULL, t.differs_why, NULL, NULL,
-      t.about, NULL, NULL
+      t.place, t.source, t.what, 'events', t.trace_value, t.other_value, 1, 0,
+      NULL, NULL, t.differs_why, NULL, NULL, t.about, NULL, NULL
     FROM _check_trace AS t
     UNION ALL
     SELECT
-      19,
-      'kernel',
-      'control law',
-      'events',
-      nullif(w.replayed_count, 0),
+      19, 'kernel', 'control law', 'events', nullif(w.replayed_count, 0),
       CASE WHEN w.replayed_count > 0 THEN w.agreed_count END,
       1, 0, NULL, NULL,
       CASE
         WHEN w.replayed_count - w.agreed_count > v.law_ratio * w.replayed_count
           THEN w.why
       END,
-      NULL, NULL, w.why, NULL,
-      CASE w.replayed_count WHEN 0 THEN w.why END
+      NULL, NULL, w.why, NULL, CASE w.replayed_count WHEN 0 THEN w.why END
     FROM _check_law AS w
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      -1,
-      'counts of the kernel',
-      i.what,
-      'events',
-      i.rows_count, i.events_count, 1, 0, NULL, NULL,
-      'no machine can have that: a kernel bug',
-      NULL, NULL, NULL, NULL, NULL
+      -1, 'counts of the kernel', i.what, 'events', i.rows_count,
+      i.events_count, 1, 0, NULL, NULL,
+      'no machine can have that: a kernel bug', NULL, NULL, NULL, NULL, NULL
     FROM wb_impossible AS i
   ),
   judged AS (
@@ -146,9 +131,8 @@ WITH
           THEN c.less_why
       END AS fault,
       CASE
-        WHEN c.slack > 0
-          AND abs(c.other_value - c.trace_value)
-            > v.enclosed_ratio * c.other_value
+        WHEN abs(c.other_value - c.trace_value)
+          > v.enclosed_ratio * c.other_value
           THEN c.unsure_why
       END AS small_why
     FROM compared AS c
@@ -157,20 +141,26 @@ WITH
 SELECT
   j.source, j.what, j.unit, j.trace_value, j.other_value,
   CASE
-    WHEN j.source = 'counts of the kernel' THEN NULL
+    WHEN j.source = 'counts of the kernel' OR j.verdict = 'not comparable'
+      THEN NULL
     WHEN j.trace_value = j.other_value THEN 0.0
     WHEN j.what = 'control law'
       THEN 1.0 * (j.trace_value - j.other_value) / j.trace_value
     ELSE 1.0 * (j.other_value - j.trace_value) / nullif(j.other_value, 0)
   END AS residual_ratio,
-  CASE
-    WHEN j.fault IS NOT NULL THEN 'differs'
-    WHEN coalesce(j.unknown_why, j.small_why) IS NULL THEN 'agrees'
-    ELSE 'not recorded'
-  END AS verdict,
-  j.is_binding,
+  j.verdict, j.is_binding,
   coalesce(j.unknown_why, j.fault, j.small_why, j.about) AS why
-FROM judged AS j
+FROM (
+  SELECT
+    f.*,
+    CASE
+      WHEN f.fault IS NOT NULL THEN 'differs'
+      WHEN coalesce(f.unknown_why, f.small_why) IS NULL THEN 'agrees'
+      WHEN f.trace_value + f.other_value IS NULL THEN 'not recorded'
+      ELSE 'not comparable'
+    END AS verdict
+  FROM judged AS f
+) AS j
 ORDER BY j.place, j.what;
 
 -- @view     _check_law
@@ -448,10 +438,24 @@ WITH
       (SELECT sum(c.written_bytes) FROM wb_call AS c WHERE c.written_bytes > 0),
       0,
       NULL, 'syscalls:sys_exit_write',
-      'calls write to pipes, to memory and directly, too;'
-        || ' mmap and io_uring need none',
+      'calls write to pipes, to memory and directly, too; mmap, io_uring and'
+        || ' calls that were not recorded (pwrite64) are not among them',
       'what write() returns becomes dirty pages'
     FROM state AS s
+    UNION ALL
+    SELECT
+      14.5, 'probes', 'dirtied bytes', s.dirtied,
+      (
+        SELECT sum(c.dirtied_bytes)
+        FROM wb_call AS c
+        WHERE c.call = 'balance_dirty_pages'
+      ), 0,
+      NULL, 'wbscope:balance_dirty_pages_entry',
+      'tasks that dirty a few pages never call balance_dirty_pages(), and what'
+        || ' is dirtied after a last call is not counted',
+      'each call counts what its task dirtied since the one before'
+    FROM state AS s
+    WHERE EXISTS (SELECT 1 FROM raw_balance_dirty_pages_entry)
     UNION ALL
     SELECT
       15, 'block events', 'written bytes', s.written,
@@ -481,9 +485,14 @@ SELECT
     WHEN s.trace_value IS NULL
       THEN 'the trace has not all of global_dirty_state'
     WHEN s.other_value IS NULL THEN 'none of them wrote'
+    WHEN min(s.trace_value, s.other_value) + v.counter_lag_pages * u.page_bytes
+      < v.most_ratio * max(s.trace_value, s.other_value)
+      THEN 'one is more than twice the other: ' || s.differs_why
   END AS unknown_why,
   s.differs_why, s.about
-FROM source AS s;
+FROM source AS s
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u;
 
 -- @view     _check_sleep
 -- @summary  Pauses that tasks were told, and how long they slept then.
@@ -579,22 +588,17 @@ WITH
     FROM raw_lost_events AS l
   ),
   damage AS (
-    SELECT
-      (
-        SELECT 'the trace is damaged and was read only in part'
-        FROM raw_meta AS m
-        WHERE m.key = 'damaged' AND m.value = 1
-      ) AS damaged,
-      (
-        SELECT 'the recording ended before its time (' || m.value || ')'
-        FROM raw_meta AS m
-        WHERE m.key = 'record_ended' AND m.value <> 'complete'
-      ) AS cut_short,
-      (
-        SELECT min(i.name) || ' is not 0: data of the trace is missing'
-        FROM raw_ingest_stats AS i
-        WHERE not_read!(i) AND i.name <> 'text_overwritten'
-      ) AS not_read
+    SELECT 1 AS place, 'the trace is damaged and was read only in part' AS why
+    FROM raw_meta AS m
+    WHERE m.key = 'damaged' AND m.value = 1
+    UNION ALL
+    SELECT 2, 'the recording ended before its time (' || m.value || ')'
+    FROM raw_meta AS m
+    WHERE m.key = 'record_ended' AND m.value <> 'complete'
+    UNION ALL
+    SELECT 3, i.name || ' is not 0: data of the trace is missing'
+    FROM raw_ingest_stats AS i
+    WHERE not_read!(i) AND i.name <> 'text_overwritten'
   ),
   closure AS (
     SELECT
@@ -639,13 +643,9 @@ CROSS JOIN lost AS l
 UNION ALL
 SELECT
   18, 'trace file', 'events read', h.events_count,
-  CASE WHEN coalesce(d.damaged, d.cut_short, d.not_read) IS NULL
-    THEN h.events_count
-  END,
-  coalesce(d.damaged, d.cut_short, d.not_read),
-  'read to its end'
+  CASE WHEN d.why IS NULL THEN h.events_count END, d.why, 'read to its end'
 FROM held AS h
-CROSS JOIN damage AS d;
+LEFT JOIN (SELECT a.why FROM damage AS a ORDER BY a.place, a.why LIMIT 1) AS d;
 
 -- @view     _check_disk
 -- @summary  What disks wrote by their counters, and by their requests: of disks

@@ -6,13 +6,13 @@
 -- @order    20
 -- @summary  How evenly the tasks that dirty pages of one bdi shared it.
 -- @read     jain_ratio is 100 % when all tasks got the same rate and 1/tasks
---   when one got all. dirtied_basis says what the rates are made of: probe,
---   proc_io and fio are exact, calibrated is within some per cent, bound is a
---   lower bound that misses what was dirtied in free run. coverage is the share
---   of what the machine dirtied that events charge to tasks: below 50 %, bounds
---   say nothing and there is no index. jain_weighted_ratio compares each task
---   with its max-min share of what it asked for, of those that wrote together
---   (is_compared of fairness_tasks); demand_basis says how that is
+--   when one got all. dirtied_basis says what the rates are made of: folio,
+--   probe, proc_io and fio are exact, calibrated is within some per cent, bound
+--   is a lower bound that misses what was dirtied in free run. coverage is the
+--   share of what the machine dirtied that events charge to tasks: below 50 %,
+--   bounds say nothing and there is no index. jain_weighted_ratio compares each
+--   task with its max-min share of what it asked for, of those that wrote
+--   together (is_compared of fairness_tasks); demand_basis says how that is
 --   known: fio (rate= of the jobs), sched (sleeps of its own accord) or none,
 --   then it is NULL. Only tasks that fired balance_dirty_pages are compared,
 --   without those that wrote a few KiB on the side. With --window there is a
@@ -35,8 +35,7 @@
 --   NULL = the row is of a window, demand_basis is none, or no two tasks wrote
 --   together
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
--- @column   dirtied_basis TEXT what the rates are made of: probe, proc_io, fio,
---   syscalls, calibrated or bound
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied
 -- @column   coverage_ratio REAL bytes charged by events over bytes that the
 --   machine dirtied; NULL = global_dirty_state does not tell
 -- @column   demand_basis TEXT what tells the demand: fio, sched or none

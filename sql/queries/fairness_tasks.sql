@@ -19,8 +19,6 @@
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch,
 --   block:block_rq_issue, block:block_rq_complete
--- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
---   bound
 -- @column   coverage_ratio REAL bytes charged by events to all tasks over bytes
 --   that the machine dirtied; NULL = global_dirty_state does not tell
 -- @column   dirtied_bytes INTEGER lower bound, first to last event

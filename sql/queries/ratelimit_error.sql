@@ -50,8 +50,7 @@
 --   time elsewhere
 -- @column   freerun_error_ratio REAL the rest of error_ratio: what no event
 --   charges, as it was dirtied in free run; 0 where dirtied_basis is bound
--- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
---   bound
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied
 -- @metric   error_ratio neutral: how far a writer was from the speed that the
 --   kernel chose for it; the nearer to 0 %, the better the control works
 -- @metric   told_error_ratio neutral: how far a writer was from the speed that

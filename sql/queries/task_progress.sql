@@ -8,8 +8,8 @@
 -- @read     Equal slopes of dirtied_so_far mean that tasks are treated alike; a
 --   flat piece is a task that was blocked or wanted nothing. Windows in which a
 --   task dirtied nothing have no row: it stays where it was. basis says how
---   good the bytes are, best first: probe, proc_io, fio, syscalls, calibrated,
---   and bound, which misses what was dirtied in free run.
+--   good the bytes are, best first: folio, probe, proc_io, fio, syscalls,
+--   calibrated, and bound, which misses what was dirtied in free run.
 -- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task under a name; order window_start_ns, tid
 -- @events   writeback:balance_dirty_pages

@@ -42,8 +42,7 @@
 --   it; NULL = no fio.json, or not known which job it is
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
 -- @column   dirtied_estimate_bytes INTEGER what it dirtied, by dirtied_basis
--- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
---   bound
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied
 -- @column   coverage_ratio REAL bytes charged by events to all tasks over bytes
 --   that the machine dirtied; NULL = global_dirty_state does not tell
 -- @column   written_bytes INTEGER by write system calls under this name, on
@@ -58,18 +57,6 @@
 --   balance_dirty_pages() held up the task; one write() can make several
 -- @cost     210
 WITH
-  -- By write system calls. What a shell writes before it runs a program is the
-  -- shell's; standard error is left out.
-  written AS (
-    SELECT t.task_id, sum(c.written_bytes) AS written_bytes
-    FROM wb_call AS c
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS t
-      ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
-    WHERE c.written_bytes > 0 AND (c.fd IS NULL OR c.fd <> 2)
-      AND in_time!(c.ts, b)
-    GROUP BY t.task_id
-  ),
   counted AS (
     SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
     FROM wb_throttle_total AS a
@@ -185,7 +172,7 @@ SELECT
   d.basis AS dirtied_basis,
   d.coverage_ratio,
   CASE WHEN EXISTS (SELECT 1 FROM wb_call AS c WHERE c.written_bytes > 0)
-    THEN coalesce(w.written_bytes, 0)
+    THEN coalesce(w.bytes, 0)
   END AS written_bytes,
   CASE
     WHEN l.slept_total_ns >= l.life_end_ts - l.life_start_ts THEN
@@ -199,7 +186,7 @@ LEFT JOIN quantile AS q
   ON q.task_id = l.task_id
   AND q.bdi = l.bdi
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
-LEFT JOIN written AS w ON w.task_id = l.task_id
+LEFT JOIN written!(b) AS w ON w.task_id = l.task_id
 LEFT JOIN wb_task_dirtied AS d
   ON same_writer!(d, l)
 WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob

@@ -7,8 +7,8 @@
 -- @group    Task progress: How far each task has come. Equal slopes mean that
 --   tasks are treated alike.
 -- @track    dirtied by * [bytes]: what this task dirtied so far, by the source
---   in brackets: probe, proc_io, fio and syscalls are exact, calibrated is an
---   estimate, bound misses what it dirtied in free run
+--   in brackets: folio, probe, proc_io, fio and syscalls are exact, calibrated
+--   is an estimate, bound misses what it dirtied in free run
 -- @summary  Bytes that each task dirtied so far, by the best source there is.
 -- @grain    part of wb_dirtied_part; order ts
 -- @events   writeback:balance_dirty_pages

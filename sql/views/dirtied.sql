@@ -10,17 +10,18 @@
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry,
---   syscalls:sys_exit_write
+--   writeback:writeback_dirty_folio, syscalls:sys_exit_write
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   charged_bytes INTEGER by balance_dirty_pages events; a lower bound
 -- @column   first_charged_bytes INTEGER of that, by its first event
 -- @column   slept_ns INTEGER sum of its sleeps; NULL = it was never charged or
 --   held up
 -- @column   estimate_bytes INTEGER what it dirtied, by the basis
--- @column   basis TEXT probe: each call of balance_dirty_pages(), exact up to
---   the last call; proc_io: the kernel's account of the thread; fio: of the
---   job; syscalls: write system calls; calibrated: charged, and its share of
---   what the machine dirtied besides; bound: charged
+-- @column   basis TEXT folio: each folio that the task made dirty; probe: each
+--   call of balance_dirty_pages(), exact up to the last call; proc_io: the
+--   kernel's account of the thread; fio: of the job; syscalls: write system
+--   calls; calibrated: charged, and its share of what the machine dirtied
+--   besides; bound: charged
 -- @column   coverage_ratio REAL of the machine: bytes charged to all tasks over
 --   bytes dirtied; NULL = global_dirty_state does not tell
 -- @column   free_calls_count INTEGER calls in free run, of all wbs of the task:
@@ -68,6 +69,7 @@ SELECT
   s.slept_ns, s.slept_until_ts,
   CAST(coalesce(e.bytes, s.charged_bytes) + 0.5 AS INTEGER) AS estimate_bytes,
   CASE e.grade
+    WHEN 0 THEN 'folio'
     WHEN 1 THEN 'probe'
     WHEN 2 THEN 'proc_io'
     WHEN 3 THEN 'fio'
@@ -77,12 +79,12 @@ SELECT
   END AS basis,
   s.coverage_ratio, s.free_calls_count,
   CASE
-    WHEN e.grade = 1 THEN e.first_ts
+    WHEN e.grade IN (0, 1) THEN coalesce(e.first_ts, s.first_ts)
     WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_from_ts
     ELSE s.first_ts
   END AS from_ts,
   CASE
-    WHEN e.grade = 1 THEN e.last_ts
+    WHEN e.grade IN (0, 1) THEN coalesce(e.last_ts, s.last_ts)
     WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_to_ts
     ELSE s.last_ts
   END AS to_ts,
@@ -95,9 +97,14 @@ SELECT
       ),
       0
     )
-    WHEN e.grade IN (2, 3, 4) THEN 0
+    WHEN e.grade IN (0, 2, 3, 4) THEN 0
     -- Two looks before its first event: the first call was in free run.
-    WHEN e.grade = 5 AND s.second_seq < s.first_seq
+    WHEN e.grade = 5
+      AND EXISTS (
+        SELECT 1
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq > s.look_seq AND g.seq < s.first_seq AND g.tid = s.tid
+      )
       THEN CAST(s.wb_ratio * s.free_call_bytes AS INTEGER)
     ELSE coalesce(f.accounted_bytes, 0)
   END AS first_bytes,
@@ -117,67 +124,6 @@ LEFT JOIN first_charge AS f ON f.seq = s.first_seq
 -- The task's job, also where it writes to another wb on the side.
 LEFT JOIN _dirtied_source AS j ON j.task_id = s.task_id AND j.grade = 3;
 
--- @view     wb_dirtied_part
--- @shared
--- @summary  When each throttled task dirtied what, by the basis of
---   wb_task_dirtied. What has no time of its own is shared out to the task's
---   calls in free run and stands at the end of their window; the parts add up
---   to the whole.
--- @grain    charge, or window with calls in free run; order task_id, ts
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
--- @column   window_index INTEGER of wb_window
--- @column   ts INTEGER ns, trace clock: it was dirtied before
--- @column   dirtied_bytes REAL what it dirtied
-CREATE VIEW wb_dirtied_part AS
-SELECT
-  (p.ts - b.start_ts) / q.window_ns AS window_index,
-  p.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino,
-  1.0 * p.dirtied_bytes AS dirtied_bytes
-FROM wb_task_dirtied AS d
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS q
-JOIN wb_task AS k ON k.task_id = d.task_id
-JOIN wb_call AS p
-  ON task_of!(k, p)
-  AND p.call = 'balance_dirty_pages'
-  AND p.device = d.bdi
-  AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
-WHERE d.basis = 'probe' AND in_time!(p.ts, b)
-UNION ALL
-SELECT
-  (t.ts - b.start_ts) / q.window_ns,
-  t.ts, d.task_id, d.tid, d.bdi, d.cgroup_ino, t.accounted_bytes
-    * CASE
-      WHEN d.basis = 'bound' THEN 1.0
-      -- Charged for others, or no call in free run to share it out to.
-      WHEN d.estimate_bytes < d.charged_bytes
-        OR coalesce(d.free_calls_count, 0) = 0
-        THEN 1.0 * d.estimate_bytes / d.charged_bytes
-      ELSE 1.0
-    END
-FROM wb_throttle AS t
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS q
-JOIN wb_task_dirtied AS d
-  ON same_writer!(d, t)
-  AND d.basis <> 'probe'
-WHERE t.is_step = 1
-  AND t.accounted_bytes > 0
-  AND in_time!(t.ts, b)
-UNION ALL
-SELECT
-  c.window_index,
-  min(w.window_end_ns, b.end_ts, b.last_ts + 1) - 1,
-  d.task_id, d.tid, d.bdi, d.cgroup_ino,
-  c.share_ratio * (d.estimate_bytes - d.charged_bytes)
-FROM _dirtied_free_call AS c
-CROSS JOIN wb_bounds AS b
-JOIN wb_window AS w ON w.window_index = c.window_index
-JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
-WHERE d.basis NOT IN ('probe', 'bound')
-  AND d.estimate_bytes > d.charged_bytes;
-
 -- @view     _dirtied_writer
 -- @summary  Each task and wb that balance_dirty_pages events name: what they
 --   charge to it, how much of what the machine dirtied that is in all, and what
@@ -195,6 +141,7 @@ WHERE d.basis NOT IN ('probe', 'bound')
 -- @column   free_calls_count INTEGER as in wb_task_dirtied
 -- @column   seen_from_ts INTEGER ns, first look or event
 -- @column   seen_to_ts INTEGER ns, last look or event
+-- @column   look_seq INTEGER of the first look
 -- @column   coverage_ratio REAL as in wb_task_dirtied
 -- @column   free_call_bytes REAL what a call in free run stands for
 -- @column   wb_ratio REAL share of the wb in what the task dirtied
@@ -281,7 +228,8 @@ WITH
       END AS free_calls_count,
       min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
       max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
-      l.second_seq, m.total_bytes
+      l.first_seq AS look_seq,
+      m.total_bytes
     FROM placed AS w
     CROSS JOIN _dirtied_machine AS m
     LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
@@ -303,7 +251,7 @@ SELECT
   l.task_id, l.tid, l.bdi, l.cgroup_ino, l.cgroup_key, l.first_seq, l.first_ts,
   l.last_ts, l.charged_bytes, l.slept_ns, l.slept_until_ts, l.is_incidental,
   l.comm, l.wbs_count, l.task_charged_bytes, l.writers_count, l.place,
-  l.free_calls_count, l.seen_from_ts, l.seen_to_ts, l.second_seq,
+  l.free_calls_count, l.seen_from_ts, l.seen_to_ts, l.look_seq,
   1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
   CASE
     WHEN m.cgroups_count > 1 THEN NULL
@@ -361,8 +309,6 @@ CROSS JOIN wb_units AS u;
 -- @column   looks_count INTEGER global_dirty_state events
 -- @column   first_ts INTEGER ns, of the first
 -- @column   last_ts INTEGER ns, of the last
--- @column   first_seq INTEGER of the first
--- @column   second_seq INTEGER of the second
 -- @source   mm/page-writeback.c domain_dirty_limits()
 -- @materialize
 CREATE VIEW _dirtied_look AS
@@ -402,55 +348,24 @@ WITH
       ON task_of!(d, g)
     WHERE in_range!(g.ts, p)
     GROUP BY d.task_id, d.tid
-  ),
-  -- Most look again within a few records. Of the others, with many tasks, one
-  -- look at all records for all of them.
-  near AS MATERIALIZED (
-    SELECT
-      c.*,
-      (
-        SELECT min(s.seq)
-        FROM (
-          SELECT g.seq, g.tid
-          FROM raw_global_dirty_state AS g
-          WHERE g.seq > c.first_seq
-          ORDER BY g.seq
-          LIMIT 200
-        ) AS s
-        WHERE s.tid = c.tid
-      ) AS second_seq
-    FROM counted AS c
-  ),
-  far AS MATERIALIZED (
-    SELECT n.task_id, min(g.seq) AS second_seq
-    FROM (
-      SELECT 1 FROM near AS a WHERE a.second_seq IS NULL LIMIT 1
-    ) AS o
-    CROSS JOIN raw_global_dirty_state AS g
-    CROSS JOIN near AS n ON n.tid = g.tid AND g.seq > n.first_seq
-    WHERE n.second_seq IS NULL
-    GROUP BY n.task_id
   )
 SELECT
-  n.task_id, n.looks_count,
+  c.task_id, c.looks_count,
   f.ts AS first_ts,
   l.ts AS last_ts,
-  n.first_seq,
-  coalesce(n.second_seq, r.second_seq) AS second_seq
-FROM near AS n
-CROSS JOIN raw_global_dirty_state AS f ON f.seq = n.first_seq
-CROSS JOIN raw_global_dirty_state AS l ON l.seq = n.last_seq
-LEFT JOIN far AS r ON r.task_id = n.task_id;
+  c.first_seq
+FROM counted AS c
+CROSS JOIN raw_global_dirty_state AS f ON f.seq = c.first_seq
+CROSS JOIN raw_global_dirty_state AS l ON l.seq = c.last_seq;
 
 -- @view     _dirtied_source
 -- @summary  What each writer dirtied, by each source that tells.
 -- @grain    task under a name, bdi, cgroup, source; order task_id, bdi,
 --   cgroup_key, grade
--- @column   grade INTEGER which source, the best first: 1 probes, 2 /proc io, 3
---   fio, 4 system calls, 5 looks at the dirty state, 6 a lower bound
+-- @column   grade INTEGER which source, the best first: 0 folios, 1 probes, 2
+--   /proc io, 3 fio, 4 system calls, 5 looks at the dirty state
 -- @column   bytes REAL dirtied
--- @column   first_ts INTEGER ns, of probes: of the first call
--- @column   last_ts INTEGER ns, of the last call
+-- @column   first_ts INTEGER ns, of folios and probes: of the first
 -- @column   first_seq INTEGER of the first call
 -- @column   bytes_per_s REAL of fio: over the job's runtime
 -- @column   asked_bytes_per_s REAL its rate=, of writes; NULL = none
@@ -461,7 +376,7 @@ WITH
   probed AS (
     SELECT
       w.task_id, w.bdi, w.cgroup_key,
-      1.0 * sum(p.dirtied_bytes) AS bytes,
+      1.0 * sum(p.dirtied_bytes) - coalesce(sum(l.bytes), 0) AS bytes,
       min(p.ts) AS first_ts,
       max(p.ts) AS last_ts,
       min(p.seq) AS first_seq
@@ -475,6 +390,7 @@ WITH
         (p.device IS NULL AND w.place = 1)
         OR (p.device = w.bdi AND coalesce(p.cgroup_ino, 0) = w.cgroup_key)
       )
+    LEFT JOIN _dirtied_leak AS l ON l.seq = p.seq
     WHERE in_time!(p.ts, b)
     GROUP BY w.task_id, w.bdi, w.cgroup_key
   ),
@@ -516,20 +432,7 @@ WITH
     HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
       AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
   ),
-  written AS MATERIALIZED (
-    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
-    FROM (
-      SELECT DISTINCT w.tid FROM _dirtied_writer AS w WHERE w.is_incidental = 0
-    ) AS o
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_task AS k ON k.tid = o.tid
-    JOIN wb_call AS c
-      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
-    WHERE c.written_bytes > 0
-      AND (c.fd IS NULL OR c.fd <> 2)
-      AND in_time!(c.ts, b)
-    GROUP BY k.tid, k.task_id
-  ),
+  written AS MATERIALIZED (SELECT w.* FROM written!(b) AS w),
   -- A thread is charged under one name what it wrote under another, and also
   -- what tasks that exited left on its CPU.
   thread AS (
@@ -561,12 +464,25 @@ WITH
       )
   )
 SELECT
-  p.task_id, p.bdi, p.cgroup_key,
-  1 AS grade,
-  p.bytes, p.first_ts, p.last_ts, p.first_seq,
+  w.task_id, w.bdi, w.cgroup_key,
+  0 AS grade,
+  -- Of several cgroups each has the share that it was charged.
+  coalesce(
+    f.bytes * (w.charged_bytes + 1.0) / sum(w.charged_bytes + 1) OVER (
+      PARTITION BY w.task_id, w.bdi
+    ), 0.0
+  ) AS bytes,
+  f.first_ts, f.last_ts,
+  NULL AS first_seq,
   NULL AS bytes_per_s,
   NULL AS asked_bytes_per_s,
   NULL AS clat_max_ns
+FROM _dirtied_writer AS w
+LEFT JOIN _dirtied_folio AS f ON f.task_id = w.task_id AND f.bdi = w.bdi
+WHERE EXISTS (SELECT 1 FROM _dirtied_folio)
+UNION ALL
+SELECT p.task_id, p.bdi, p.cgroup_key, 1, p.bytes, p.first_ts, p.last_ts,
+  p.first_seq, NULL, NULL, NULL
 FROM probed AS p
 UNION ALL
 -- It is of all wbs, too: each has the share that it was charged.
@@ -597,11 +513,111 @@ SELECT w.task_id, w.bdi, w.cgroup_key, 5,
 FROM _dirtied_writer AS w
 CROSS JOIN wb_rule AS v
 WHERE w.free_calls_count * w.free_call_bytes IS NOT NULL
-  AND w.coverage_ratio >= v.calibrated_least_ratio
-UNION ALL
-SELECT w.task_id, w.bdi, w.cgroup_key, 6, w.charged_bytes, NULL, NULL, NULL,
-  NULL, NULL, NULL
-FROM _dirtied_writer AS w;
+  AND w.coverage_ratio >= v.calibrated_least_ratio;
+
+-- @view     _dirtied_folio
+-- @summary  What tasks dirtied, by the folios that they made dirty. Empty
+--   unless these are as many as the pages that the machine counted in the same
+--   time: a large folio is one event, and events can be lost.
+-- @grain    task under a name, bdi; order task_id, bdi
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT where they belong
+-- @column   bytes INTEGER of its folios
+-- @column   first_ts INTEGER ns, of the first
+-- @column   last_ts INTEGER ns, of the last
+-- @source   mm/page-writeback.c folio_account_dirtied()
+-- @materialize
+CREATE VIEW _dirtied_folio AS
+WITH
+  looked AS (
+    SELECT
+      min(g.seq) AS first_seq,
+      max(g.seq) AS last_seq,
+      max(g.nr_dirtied) - min(g.nr_dirtied) AS pages
+    -- Nothing is read where no folio is told.
+    FROM (SELECT 1 FROM raw_writeback_dirty_folio LIMIT 1) AS o
+    CROSS JOIN raw_global_dirty_state AS g
+  )
+SELECT
+  k.task_id,
+  f.name AS bdi,
+  count(*) * u.page_bytes AS bytes,
+  min(f.ts) AS first_ts,
+  max(f.ts) AS last_ts
+FROM looked AS l
+CROSS JOIN wb_units AS u
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_bounds AS b
+CROSS JOIN raw_writeback_dirty_folio AS f
+CROSS JOIN wb_task AS k
+  ON task_of!(k, f)
+WHERE in_time!(f.ts, b)
+  AND (
+    SELECT count(*)
+    FROM raw_writeback_dirty_folio AS a
+    WHERE a.seq > l.first_seq AND a.seq < l.last_seq
+  ) >= v.folios_least_ratio * l.pages - u.lag_bytes / u.page_bytes
+GROUP BY k.task_id, f.name, u.page_bytes;
+
+-- @view     _dirtied_leak
+-- @summary  A call of balance_dirty_pages() also counts what a task that exited
+--   left on the CPU. Since an earlier call a task cannot have dirtied more than
+--   the whole machine did, so what is more than that is not its own. Of tasks
+--   that dirtied so little that it matters.
+-- @grain    call; order tid, seq
+-- @key      seq
+-- @column   seq INTEGER of wb_call
+-- @column   bytes INTEGER of what it counts, not the task's own
+-- @source   mm/page-writeback.c dirty_throttle_leaks
+-- @materialize
+CREATE VIEW _dirtied_leak AS
+WITH
+  light AS (
+    SELECT c.tid
+    FROM wb_call AS c
+    CROSS JOIN wb_rule AS v
+    WHERE c.call = 'balance_dirty_pages'
+    GROUP BY c.tid, v.leak_felt_bytes
+    HAVING sum(c.dirtied_bytes) <= v.leak_felt_bytes
+  ),
+  -- How much more it counts up to each call than the machine has dirtied.
+  counted AS (
+    SELECT
+      c.tid, c.seq, u.lag_bytes,
+      sum(c.dirtied_bytes) OVER (PARTITION BY c.tid ORDER BY c.seq)
+        - u.page_bytes
+        * (
+          SELECT g.nr_dirtied
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq > c.seq
+          ORDER BY g.seq
+          LIMIT 1
+        ) AS bytes
+    FROM light AS l
+    CROSS JOIN wb_call AS c
+      ON c.tid = l.tid AND c.call = 'balance_dirty_pages'
+    CROSS JOIN wb_units AS u
+  ),
+  grown AS (
+    SELECT
+      o.tid, o.seq, o.lag_bytes,
+      o.bytes - min(o.bytes) OVER (PARTITION BY o.tid ORDER BY o.seq) AS bytes
+    FROM counted AS o
+    WHERE o.bytes IS NOT NULL
+  ),
+  leaked AS (
+    SELECT
+      g.tid, g.seq,
+      max(
+        max(g.bytes) OVER (PARTITION BY g.tid ORDER BY g.seq) - g.lag_bytes, 0
+      ) AS bytes
+    FROM grown AS g
+  )
+SELECT
+  k.seq,
+  k.bytes - lag(k.bytes, 1, 0) OVER (PARTITION BY k.tid ORDER BY k.seq)
+    AS bytes
+FROM leaked AS k;
 
 -- @view     _dirtied_fio
 -- @summary  Jobs of fio that wrote, from fio.json, by the bytes they wrote.
@@ -686,97 +702,3 @@ SELECT
   o.clat_max_ns
 FROM of_writes AS o
 CROSS JOIN wb_units AS u;
-
--- @view     _dirtied_free_call
--- @summary  Which part of its calls in free run each throttled task made in
---   each window.
--- @grain    window, task under a name; order window_index, task_id
--- @column   share_ratio REAL of the task's calls in free run
--- @materialize
--- @cost     460
-CREATE VIEW _dirtied_free_call AS
-WITH
-  dirtier AS (
-    SELECT DISTINCT a.task_id, k.tid, k.from_seq, k.until_seq
-    FROM wb_throttle_total AS a
-    JOIN wb_task AS k ON k.task_id = a.task_id
-  ),
-  -- Whether a tid is one task with one name.
-  plain AS (
-    SELECT 1 AS is_plain
-    WHERE NOT EXISTS (
-      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
-    )
-  ),
-  -- Of most runs. By window, so that only its records are sorted at a time:
-  -- a subquery gives one value, so it is JSON.
-  simple AS (
-    SELECT e.window_index, CAST(j.key AS INTEGER) AS tid, j.value AS calls
-    FROM wb_window AS e
-    CROSS JOIN json_each(
-      (
-        SELECT json_group_object(k.tid, k.calls)
-        FROM (
-          SELECT g.tid, count(*) AS calls
-          FROM raw_global_dirty_state AS g
-          WHERE g.seq >= e.state_first_seq
-            AND g.seq < e.state_after_seq
-            AND g.tid IS NOT NULL
-          GROUP BY g.tid
-        ) AS k
-      )
-    ) AS j
-    WHERE EXISTS (SELECT 1 FROM plain)
-    UNION ALL
-    SELECT e.window_index, CAST(j.key AS INTEGER), -j.value
-    FROM wb_window AS e
-    CROSS JOIN json_each(
-      (
-        SELECT json_group_object(k.tid, k.calls)
-        FROM (
-          SELECT r.tid, count(*) AS calls
-          FROM raw_balance_dirty_pages AS r
-          WHERE r.seq >= e.throttle_first_seq
-            AND r.seq < e.throttle_after_seq
-            AND r.tid IS NOT NULL
-          GROUP BY r.tid
-        ) AS k
-      )
-    ) AS j
-    WHERE EXISTS (SELECT 1 FROM plain)
-      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
-  ),
-  seen AS (
-    SELECT g.tid, g.seq, g.ts, 1 AS calls
-    FROM raw_global_dirty_state AS g
-    WHERE NOT EXISTS (SELECT 1 FROM plain)
-    UNION ALL
-    SELECT r.tid, r.seq, r.ts, -1
-    FROM raw_balance_dirty_pages AS r
-    WHERE NOT EXISTS (SELECT 1 FROM plain)
-      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
-  ),
-  counted AS (
-    SELECT s.window_index, d.task_id, sum(s.calls) AS calls_count
-    FROM simple AS s
-    JOIN dirtier AS d ON d.tid = s.tid
-    GROUP BY s.window_index, d.task_id
-    UNION ALL
-    SELECT
-      (s.ts - b.start_ts) / p.window_ns,
-      d.task_id,
-      sum(s.calls)
-    FROM seen AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    CROSS JOIN dirtier AS d
-      ON task_of!(d, s)
-    WHERE in_time!(s.ts, b)
-    GROUP BY 1, d.task_id
-  )
-SELECT
-  c.window_index, c.task_id,
-  1.0 * c.calls_count / sum(c.calls_count) OVER (PARTITION BY c.task_id)
-    AS share_ratio
-FROM counted AS c
-WHERE c.calls_count > 0;

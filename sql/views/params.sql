@@ -59,6 +59,9 @@ SELECT
 -- @column   least_bytes INTEGER a lower limit is not kept: four times what the
 --   counters of a wb may be off, as each CPU counts some pages by itself; NULL
 --   = nothing tells how many CPUs there are
+-- @column   lag_bytes INTEGER a counter of /proc/vmstat may be off by this, as
+--   each CPU counts up to its stat_threshold, and half of it more, by itself;
+--   NULL = nothing tells how many CPUs there are
 -- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
 --   default: no more is proposed; NULL = nothing tells
 -- @column   memory_bytes INTEGER the memory; NULL likewise
@@ -80,7 +83,8 @@ SELECT
 -- @source   mm/page-writeback.c, include/linux/blk_types.h;
 --   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(), WB_STAT_BATCH;
 --   include/trace/events/sched.h __trace_sched_switch_state();
---   include/linux/sched.h: TASK_REPORT
+--   include/linux/sched.h: TASK_REPORT; mm/vmstat.c
+--   calculate_normal_threshold()
 -- @materialize
 CREATE VIEW wb_units AS
 WITH
@@ -146,14 +150,15 @@ SELECT
   END AS dirty_background_ratio,
   s.watermark_scale_factor,
   1048576 AS round_bytes,
-  32 * l.cpus_count * l.page_bytes * (
-    1 + (l.cpus_count >> 1 > 0) + (l.cpus_count >> 2 > 0)
-    + (l.cpus_count >> 3 > 0) + (l.cpus_count >> 4 > 0)
-    + (l.cpus_count >> 5 > 0) + (l.cpus_count >> 6 > 0)
-    + (l.cpus_count >> 7 > 0) + (l.cpus_count >> 8 > 0)
-    + (l.cpus_count >> 9 > 0) + (l.cpus_count >> 10 > 0)
-    + (l.cpus_count >> 11 > 0) + (l.cpus_count >> 12 > 0)
-  ) AS least_bytes,
+  32 * l.cpus_count * l.page_bytes * fls!(l.cpus_count) AS least_bytes,
+  l.cpus_count * l.page_bytes * 3
+    * min(
+      125,
+      coalesce(
+        2 * fls!(l.cpus_count) * (1 + nullif(fls!(l.memory_bytes >> 27), 0)),
+        125
+      )
+    ) / 2 AS lag_bytes,
   l.memory_bytes / 5 / 1048576 * 1048576 AS most_bytes,
   l.memory_bytes, l.first_ts, l.last_ts,
   max(
@@ -235,6 +240,12 @@ CROSS JOIN (
 --   charges
 -- @column   leaked_ratio REAL events charge the writers of a wb with at most
 --   this share more than they wrote
+-- @column   light_most_ratio REAL a task dirtied next to nothing beside one
+--   that dirtied so much more
+-- @column   leak_felt_bytes INTEGER of a task that dirtied more than this, what
+--   exited tasks left behind is less than a per cent or two
+-- @column   folios_least_ratio REAL folios that became dirty, over the pages
+--   that did: less, and some were large, or are lost
 -- @column   calibrated_least_ratio REAL where events charge this share or more
 --   of what the machine dirtied, the rest is shared out by calls in free run;
 --   below, nobody measured how far off that is
@@ -371,6 +382,9 @@ SELECT
   10 AS incidental_divisor,
   512 * u.kib_bytes AS leaked_bytes,
   0.1 AS leaked_ratio,
+  0.01 AS light_most_ratio,
+  64 * u.kib_bytes * u.kib_bytes AS leak_felt_bytes,
+  0.99 AS folios_least_ratio,
   0.25 AS calibrated_least_ratio,
   0.5 AS coverage_least_ratio,
   120 AS boost_percent,

@@ -232,7 +232,7 @@ def test_equal_writers_are_nearly_fair(wbscope: Wbscope) -> None:
         ("four-equal-writers", "calibrated", [96, 96, 96, 96], 0.01),
         ("four-equal-writers-7.2", "calibrated", [96, 96, 96, 96], 0.02),
         ("reclaim-writes", "calibrated", [160], 0.01),
-        ("deep", "syscalls", [80, 80, 48], 0.0001),
+        ("deep", "folio", [80, 80, 48], 0),
     ],
 )
 def test_estimates_are_the_sizes_of_the_files(

@@ -139,6 +139,12 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         ("char name[32]", "ino_t ino", "unsigned long index"),
         '"bdi %s: ino=%lu index=%lu", REC->name, (unsigned long)REC->ino, REC->index',
     ),
+    "writeback_dirty_folio": (
+        "writeback",
+        839,
+        ("char name[32]", "ino_t ino", "unsigned long index"),
+        '"bdi %s: ino=%lu index=%lu", REC->name, (unsigned long)REC->ino, REC->index',
+    ),
     "writeback_congestion_wait": ("writeback", 841, _DELAY, _DELAY_TEXT),
     "writeback_wait_iff_congested": ("writeback", 842, _DELAY, _DELAY_TEXT),
     "sched_process_exit": (

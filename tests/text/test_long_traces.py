@@ -115,7 +115,7 @@ def test_causes_of_many_cgroups_grow_with_them(tmp_path: Path) -> None:
         assert any(statement.startswith(f"INSERT INTO {table}\n") for statement in long)
 
 
-# When each of many tasks looked at the machine's dirty pages, found without a scan for each.
+# When each of many tasks looked at the machine's dirty pages first, and how often.
 
 _FULL_STATE = "dirty=4042 writeback=10 bg_thresh=2000 thresh=4000 limit=4096 dirtied={} written=16"
 _FULL_THROTTLED = (
@@ -137,48 +137,25 @@ def _task_lines(order: list[int]) -> list[str]:
     return lines
 
 
-_MANY = list(range(100, 600))
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        pytest.param([100, 100, 101, 101, 101], id="next"),
-        pytest.param([*_MANY, *_MANY, *_MANY], id="far"),
-        pytest.param([*_MANY, 100, 101, *_MANY[50:], 100], id="some-once"),
-    ],
-)
-def test_second_looks(tmp_path: Path, order: list[int]) -> None:
-    _looked(tmp_path, order)
-
-
-# Few that are shown; and many, of which some look again after more than 200 others.
+# Few that are shown; and many.
 _ORDERS = (st.integers(1, 30) | st.integers(400, 900)).flatmap(
     lambda n: st.lists(st.integers(100, 100 + n), min_size=n, max_size=n)
 )
 
 
 @for_all(20, order=_ORDERS)
-def test_second_looks_in_any_order(
-    tmp_path_factory: pytest.TempPathFactory, order: list[int]
-) -> None:
-    _looked(tmp_path_factory.mktemp("looks"), order)
-
-
-def _looked(folder: Path, order: list[int]) -> None:
-    loaded = load_lines(_task_lines(order), folder)
+def test_looks_in_any_order(tmp_path_factory: pytest.TempPathFactory, order: list[int]) -> None:
+    loaded = load_lines(_task_lines(order), tmp_path_factory.mktemp("looks"))
     looks: dict[int, list[int]] = {}
     for seq, tid in loaded.sql("SELECT seq, tid FROM ev_global_dirty_state ORDER BY seq"):
         looks.setdefault(tid, []).append(seq)
     with wbscope.open(loaded.path) as run:
         rows = run.sql(
-            "SELECT t.tid, l.looks_count, l.first_seq, l.second_seq"
+            "SELECT t.tid, l.looks_count, l.first_seq"
             " FROM _dirtied_look AS l JOIN wb_task AS t USING (task_id)"
         ).rows
     found = {tid: tuple(rest) for tid, *rest in rows}
-    assert found == {
-        tid: (len(seqs), seqs[0], seqs[1] if len(seqs) > 1 else None) for tid, seqs in looks.items()
-    }
+    assert found == {tid: (len(seqs), seqs[0]) for tid, seqs in looks.items()}
     assert len(found) == len(set(order))
 
 

@@ -28,7 +28,7 @@ from wbscope.render.blocks import (
 )
 from wbscope.render.json import document, notices, result_body
 from wbscope.render.text import fill, printable
-from wbscope.run.agreement import DIFFERS, NOT_RECORDED, Agreement
+from wbscope.run.agreement import COMPARED, DIFFERS, Agreement
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
@@ -288,7 +288,7 @@ def _check_blocks(agreement: Agreement) -> Iterator[Block]:
     first, *others = [*doubts(agreement.result.warnings), Text(f"{agreement.told()}.")]
     yield from (replace(first, apart=True), *others)
     rows = agreement.result.records()
-    compared = [_cells(row) for row in rows if row["verdict"] != NOT_RECORDED]
+    compared = [_cells(row) for row in rows if row["verdict"] in COMPARED]
     columns = ("verdict", "source", "what", "trace", "other", "residual")
     yield Table(Result("check", columns, {}, compared), "Comparisons")
     for place, text in enumerate(_reasons(rows)):
@@ -327,15 +327,15 @@ def _share(value: float | None) -> Amount:
 def _reasons(rows: list[Row]) -> list[str]:
     """Why what differs may do so, what the law says, and what is not there."""
     texts = []
-    missing: dict[str, list[str]] = {}
+    missing: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         name = f"{row['source']} {row['what']}"
-        if row["verdict"] == NOT_RECORDED:
-            missing.setdefault(row["why"], []).append(name)
+        if row["verdict"] not in COMPARED:
+            missing.setdefault((row["verdict"], row["why"]), []).append(name)
         elif row["verdict"] == DIFFERS:
             must = "" if row["is_binding"] else " (a workload can explain it)"
             texts.append(f"differs: {name}: {row['why']}{must}")
         elif row["what"] == _LAW:
             texts.append(f"{_LAW}: {row['why']}")
-    texts += [f"not recorded: {', '.join(names)}: {why}" for why, names in missing.items()]
+    texts += [f"{told}: {', '.join(names)}: {why}" for (told, why), names in missing.items()]
     return texts

@@ -11,7 +11,7 @@ from wbscope.base.result import Result
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
-AGREES, DIFFERS, NOT_RECORDED = "agrees", "differs", "not recorded"
+AGREES, DIFFERS = COMPARED = ("agrees", "differs")
 
 _QUERY = "check"
 # What a trace says of itself is no other source.
@@ -33,7 +33,7 @@ class Agreement:
     def is_compared(self) -> bool:
         """Whether anything independent of the trace was there."""
         return any(
-            row["verdict"] != NOT_RECORDED and row["source"] not in _OWN
+            row["verdict"] in COMPARED and row["source"] not in _OWN
             for row in self.result.records()
         )
 
@@ -48,9 +48,9 @@ class Agreement:
 
     def told(self) -> str:
         """The verdict in words."""
-        agree, differ, missing = (len(self.rows(v)) for v in (AGREES, DIFFERS, NOT_RECORDED))
-        compared = agree + differ
-        parts = [f"{agree} of {compared} comparisons agree"]
+        agree, differ = (len(self.rows(verdict)) for verdict in COMPARED)
+        missing = len(self.result.rows) - agree - differ
+        parts = [f"{agree} of {agree + differ} comparisons agree"]
         if differ:
             binding = len(self.faults)
             must = f", {binding} of them must not" if binding else ", which a workload can explain"

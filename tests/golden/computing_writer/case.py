@@ -77,8 +77,9 @@ CHECKS = [
         rows=[
             {
                 "id": "light_writer_held",
-                "text": "gzip 12 dirtied only 1.56 MiB/s of 8:0 and was throttled for 21.0 % of its"
-                " time, beside dd 11 with 10.2 MiB/s.",
+                "text": "gzip 12 dirtied 1.56 MiB/s of 8:0 and asked for no more, yet it was"
+                " throttled for 21.0 % of its time, one write for 200 ms: dd 11 dirtied 10.2 MiB/s"
+                " beside it.",
             }
         ],
         keep=lambda row: row["id"] in ("unfair", "light_writer_held"),

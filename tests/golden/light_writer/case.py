@@ -13,6 +13,8 @@ Of its pages the first event's are older than its rate's time.
   8:32: the same as 8:0, near (15) and fast (16), but near writes 401 pages at once: 802 pages/s,
     more than half of 1600. With 400 it would be half.
   8:48: half (17) and whole (18), with these 400 pages: told, 800 beside 1600 pages/s.
+apart, 8:64: tiny (19), an event each 500 ms, 1 page, and huge (20), each 250 ms, 400, on a disk
+    that is busy all the time: slower than both, and tiny, with 9 of 6809 pages, is told apart.
 """
 
 from __future__ import annotations
@@ -34,20 +36,38 @@ _TASKS: dict[int, tuple[str, str, int, int, tuple[int, int] | None]] = {
     17: ("half", "8:48", 500, 400, (250, 450)),
     18: ("whole", "8:48", 250, 400, None),
 }
+_APART: dict[int, tuple[str, str, int, int, tuple[int, int] | None]] = {
+    19: ("tiny", "8:64", 500, 1, None),
+    20: ("huge", "8:64", 250, 400, None),
+}
 
 
 def make(folder: Path) -> None:
-    names = {tid: task[0] for tid, task in _TASKS.items()}
+    (folder / "apart").mkdir()
+    requests = ("block_rq_issue", "block_rq_complete")
+    names = {tid: task[0] for tid, task in (_TASKS | _APART).items()}
     waits = Waits("balance_dirty_pages", "sched_switch", cmdlines=names)
-    for tid, (_, bdi, step, pages, idle) in _TASKS.items():
+    _write(waits, _TASKS)
+    waits.write(folder)
+    waits = Waits("balance_dirty_pages", "sched_switch", *requests, cmdlines=names)
+    waits.request(20, 0, issue=0, complete=4300, rwbs="W", dev=(8, 64))
+    _write(waits, _APART, limit=50_000, dirty=49_000)
+    waits.write(folder / "apart")
+
+
+def _write(
+    waits: Waits,
+    tasks: dict[int, tuple[str, str, int, int, tuple[int, int] | None]],
+    **limits: int,
+) -> None:
+    for tid, (_, bdi, step, pages, idle) in tasks.items():
         for ms in range(0, 4001, step):
             values = {"cgroup_ino": 1, "task_ratelimit": 4000, "dirty_ratelimit": 4000}
-            values |= {"dirtied": pages, "pause": 200, "period": 200}
+            values |= {"dirtied": pages, "pause": 200, "period": 200, **limits}
             waits.add(ms, tid, "balance_dirty_pages", bdi=bdi, **values)
             waits.sleep(ms + 1, ms + 201, tid)
             if idle is not None and ms < 4000:
                 waits.sleep(ms + idle[0], ms + idle[1], tid, state=1)
-    waits.write(folder)
 
 
 def _task(tid: int, rate: int, slept: int, is_demand_limited: int) -> dict[str, int | float]:
@@ -81,14 +101,28 @@ CHECKS = [
         rows=[
             {
                 "severity": "note",
-                "text": "light 11 dirtied only 800 KiB/s of 8:0 and was throttled for 42.8 % of its"
-                " time, beside greedy 12 with 6.25 MiB/s.",
+                "text": "light 11 dirtied 800 KiB/s of 8:0 and asked for no more, yet it was"
+                " throttled for 42.8 % of its time, one write for 200 ms: greedy 12 dirtied"
+                " 6.25 MiB/s beside it.",
             },
             {
                 "severity": "note",
-                "text": "half 17 dirtied only 3.12 MiB/s of 8:48 and was throttled for 42.8 % of"
-                " its time, beside whole 18 with 6.25 MiB/s.",
+                "text": "half 17 dirtied 3.12 MiB/s of 8:48 and asked for no more, yet it was"
+                " throttled for 42.8 % of its time, one write for 200 ms: whole 18 dirtied"
+                " 6.25 MiB/s beside it.",
             },
+        ],
+    ),
+    Check(
+        query="findings",
+        folder="apart",
+        keep=lambda row: row["id"] == "slow_device",
+        rows=[
+            {
+                "text": "huge and tiny waited 5.20 s for 8:64, which writes 953 B/s; one write was"
+                " blocked for 200 ms of that; tiny 19 waited 1.80 s of it and dirtied only"
+                " 36.0 KiB.",
+            }
         ],
     ),
 ]
