@@ -145,7 +145,7 @@ class Setup:
     files: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     append: str = ""
-    profile: str = "writeback"
+    profile: str = "stalls"
     events: tuple[str, ...] = ()
     sync: bool = False
     buffer_kib: int | None = None
