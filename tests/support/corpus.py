@@ -93,7 +93,9 @@ def _disks(path: Path) -> dict[str, list[float]]:
 
 
 def _seconds(run: Path, name: str) -> float:
-    """The longest of this name."""
+    """The longest of this name; of a stopwatch alone its own."""
+    if not (run / "ops.txt").exists():
+        return float((run / f"{name}.seconds").read_text())
     lines = [line.split() for line in (run / "ops.txt").read_text().splitlines()]
     return max(float(value) for op, value, unit in lines if op == name and unit == "s")
 
@@ -119,6 +121,15 @@ def _fio(run: Path, name: str) -> float:
 def _vmstat(run: Path, name: str) -> float:
     before, after = (_pairs(run / f"vmstat.{when}") for when in ("before", "after"))
     return after.get(name, 0) - before.get(name, 0)
+
+
+def _psi(run: Path, name: str) -> float:
+    """Seconds in which some task waited for it."""
+    totals = []
+    for when in ("before", "after"):
+        told = (run / f"psi.{when}").read_text().partition(f"{name}\n")[2]
+        totals.append(float(told.partition("total=")[2].split()[0]))
+    return (totals[1] - totals[0]) / 1e6
 
 
 def _sysctl(run: Path, name: str) -> float:
@@ -161,6 +172,7 @@ _SOURCES = {
     "seconds": _seconds,
     "fio": _fio,
     "vmstat": _vmstat,
+    "psi": _psi,
     "sysctl": _sysctl,
     "memory_events": _memory,
     "io_stat": _io,

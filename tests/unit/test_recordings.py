@@ -73,8 +73,8 @@ def test_the_trace_is_whole(case: Path, tmp_path: Path, wbscope: Wbscope) -> Non
 def test_no_file_of_others() -> None:
     names = {path.name for path in CORPUS.iterdir() if path.is_file()}
     assert names == {
-        "README.md", "causes.toml", "disks.sh", "keep.py", "known-bad.toml", "matrix.toml",
-        "strict-limit.toml",
+        "README.md", "blind.toml", "causes.toml", "disks.sh", "keep.py", "known-bad.toml",
+        "matrix.toml", "strict-limit.toml",
     }  # fmt: skip
 
 
