@@ -17,6 +17,41 @@ holders!(rule) =
   WHERE l.finding = rule AND in_time!(l.ts, b)
   GROUP BY l.bdi, l.waker;
 
+-- Who was throttled for pages of a device while others waited for half a second
+-- or more at a time by a finding.
+writers_beside!(rule) =
+  SELECT f.bdi, replace(group_concat(DISTINCT o.comm), ',', ', ') AS writers
+  FROM wb_loss AS f
+  CROSS JOIN wb_rule AS v
+  JOIN wb_loss AS o
+    ON o.kind = 'throttle'
+    AND o.bdi = f.bdi
+    AND o.task_id <> f.task_id
+    AND o.ts < f.ts + f.dur
+    AND o.ts + o.dur > f.ts
+  WHERE f.finding = rule AND f.dur >= v.long_call_ns
+  GROUP BY f.bdi;
+
+-- Of each device on whose disk others lie (LVM), the one whose writers were
+-- throttled longest, for longer than its own. bounds is wb_bounds.
+same_disk!(bounds) =
+  SELECT
+    a.bdi,
+    o.bdi AS mate_bdi,
+    max(o.comm) AS mate,
+    row_number() OVER (PARTITION BY a.bdi ORDER BY sum(o.dur) DESC, o.bdi)
+      AS place
+  FROM wb_stack AS a
+  JOIN wb_stack AS c ON c.disk = a.disk AND c.bdi <> a.bdi
+  CROSS JOIN wb_bounds AS bounds
+  CROSS JOIN wb_loss AS o ON o.bdi = c.bdi AND o.kind = 'throttle'
+  WHERE in_time!(o.ts, bounds)
+  GROUP BY a.bdi, o.bdi
+  HAVING sum(o.dur) > (
+    SELECT total(l.dur) FROM wb_loss AS l
+    WHERE l.bdi = a.bdi AND l.kind = 'throttle'
+  );
+
 -- In which calls the waits of some rows of wb_loss were. A file system syncs a
 -- file in a call that is no fsync: of a write that O_SYNC asks for it, and
 -- overlayfs of what it copies up in open().
@@ -24,10 +59,8 @@ sync_place!(loss) =
   CASE
     WHEN min(loss.sync_call = 'ext4_sync_file') = 1
       AND recorded!('syscalls:sys_enter_fsync')
-      THEN 'in syncs outside of fsync calls (O_SYNC, NFS server, io_uring'
-        || CASE WHEN EXISTS (
-          SELECT 1 FROM raw_mount AS o WHERE o.type = 'overlay'
-        ) THEN ', open() of what overlayfs copies up)' ELSE ')' END
+      THEN 'in syncs outside of fsync calls (O_SYNC or O_DSYNC, open() of what'
+        || ' overlayfs copies up, NFS server, io_uring)'
     WHEN min(loss.sync_call IS NOT NULL) = 1 THEN 'in sync or fsync'
     WHEN max(loss.sync_call IS NOT NULL) = 1
       THEN 'in sync, in fsync or for pages under writeback'
@@ -43,7 +76,8 @@ sync_calls!(bounds) =
     o.finding, o.bdi, s.call,
     count(*) AS calls_count,
     sum(s.end_ts - s.ts) / count(*) AS mean_ns,
-    max(s.end_ts - s.ts) AS max_ns,
+    CASE WHEN count(*) > 1 THEN max(s.end_ts - s.ts) END AS max_ns,
+    '.' AS full_stop,
     row_number() OVER (ORDER BY sum(s.end_ts - s.ts) DESC, s.call) AS place,
     count(w.tid) >= o.nearly_all_ratio * count(*) AS is_told
   FROM (

@@ -9,7 +9,7 @@
 -- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
 --   (longest {calls_max_ns}): {tasks} waited {journal_ns} for the journal of
 --   {bdi}][ and {data_ns} for their data][{tasks} waited {told_ns} for the
---   journal of {bdi}: {fsync_ns} of it in {fsyncs_count} calls of fsync,
+--   journal of {bdi}: {fsync_ns} of it in {fsyncs_count} syncs of files,
 --   {mean_ns} in each].
 -- @evidence  lost_time: journal_ns = sum(total_ns, finding=fsync_storm,
 --   bdi={bdi}) - sum(total_ns, finding=fsync_storm, bdi={bdi}, kind=folio

@@ -13,9 +13,10 @@
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
---   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for the journal[
---   of {bdi}] to commit, the longest {longest_ns}[; the disk writes
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns}][ each
+--   (longest {calls_max_ns})][{full_stop:raw} ]{tasks} waited {cost_task_ns}
+--   for the journal[ of {bdi}] to commit, the longest {longest_ns}[, behind
+--   what {writers:raw} wrote][; the disk writes
 --   {disk_bytes_per_s}, and up to {dirty_max_bytes} were dirty in all].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
@@ -58,6 +59,7 @@
 -- @column    confidence TEXT inferred where no event tells that the journal
 --   woke the tasks for nearly all of it: it only committed meanwhile; or where
 --   the disk got much less than the pages that were written
+-- @column    writers TEXT as in sync_waits
 -- @column   background_bytes INTEGER background limit beside it: what it writes
 --   in half a second; NULL = none is proposed
 -- @column    journaled_bdi TEXT the device, where it has data=journal: nothing
@@ -83,7 +85,8 @@
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
 -- @column    calls_mean_ns INTEGER how long one of these took
--- @column    calls_max_ns INTEGER the longest of these
+-- @column    calls_max_ns INTEGER the longest of these; NULL = there was one
+-- @column    full_stop TEXT behind what is told of calls; NULL = nothing is
 -- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction();
 --   fs/ext4/inode.c ext4_map_blocks(), ext4_should_dioread_nolock()
 SELECT
@@ -96,7 +99,8 @@ SELECT
       THEN 'measured'
     ELSE 'inferred'
   END AS confidence,
-  t.tasks, t.bdi, t.longest_ns, d.disk_bytes_per_s, m.dirty_max_bytes,
+  t.tasks, t.bdi, t.longest_ns, w.writers, d.disk_bytes_per_s,
+  m.dirty_max_bytes,
   p.proposed_bytes, p.background_bytes,
   x.bdi AS journaled_bdi,
   CASE
@@ -121,6 +125,7 @@ SELECT
   c.calls_count, c.call,
   c.mean_ns AS calls_mean_ns,
   c.max_ns AS calls_max_ns,
+  c.full_stop,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
@@ -130,6 +135,7 @@ CROSS JOIN dirty_limits AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
+LEFT JOIN writers_beside!('journal_commit') AS w ON w.bdi = t.bdi
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -9,10 +9,10 @@
 -- @when      past_page_cache
 -- @severity  warning
 -- @confidence inferred
--- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
---   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} for {bdi},
---   {own_ratio} of whose writes {writer} submitted past the page cache
---   ({own_bytes}).
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns}][ each
+--   (longest {calls_max_ns})][{full_stop:raw} ]{tasks} waited {cost_task_ns}
+--   for {bdi}, {own_ratio} of whose writes {writer} submitted past the page
+--   cache ({own_bytes}).
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=past_page_cache,
 --   bdi={bdi})
 -- @evidence  disk_writers --bdi {bdi}: own_bytes = sum(bytes, op=write,
@@ -33,7 +33,8 @@
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
 -- @column    calls_mean_ns INTEGER how long one of these took
--- @column    calls_max_ns INTEGER the longest of these
+-- @column    calls_max_ns INTEGER the longest of these; NULL = there was one
+-- @column    full_stop TEXT behind what is told of calls; NULL = nothing is
 -- @source    block/fops.c; mm/filemap.c generic_file_direct_write()
 WITH
   own AS (
@@ -59,8 +60,15 @@ WITH
   )
 SELECT
   t.cost_task_ns,
-  CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
-    AS severity,
+  CASE
+    WHEN max(t.longest_ns, coalesce(c.max_ns, c.mean_ns, 0)) >= v.long_call_ns
+      THEN 'warning'
+    -- Each is short, and yet they are much of what the task did.
+    WHEN t.life_ratio >= v.held_least_ratio
+      AND t.cost_task_ns >= v.long_call_ns
+      THEN 'warning'
+    ELSE 'note'
+  END AS severity,
   t.tasks, t.bdi,
   task_name!(o)
     || CASE WHEN o.tasks_count > 1
@@ -69,6 +77,7 @@ SELECT
   o.own_ratio, o.own_bytes, c.calls_count, c.call,
   c.mean_ns AS calls_mean_ns,
   c.max_ns AS calls_max_ns,
+  c.full_stop,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v

@@ -4,8 +4,9 @@
 -- @summary   Tasks were throttled at the machine's limits while their own
 --   device had requests all the time and its own wb held its share: they dirty
 --   more than the device can write. A warning if one write was blocked for half
---   a second or more, as happens when writers run into the limit; else
---   throttling did its work.
+--   a second or more, as happens when writers run into the limit, or if small
+--   requests held a task up for a fifth of its life; else throttling did its
+--   work.
 -- @when      slow_device
 -- @severity  warning
 -- @confidence measured
@@ -13,8 +14,9 @@
 --   {disk_bytes_per_s}][; it is slow itself: the disks below it were busy for
 --   {below_ratio} of its time][; its pages are compressed, or not all are
 --   written: {reached_ratio} of their bytes reached the disk][; one write was
---   blocked for {call_part_ns} of that][; {light_task} waited {light_ns} of it
---   and dirtied only {light_bytes}].
+--   blocked for {call_part_ns} of that][; {mate:raw} wrote to {mate_bdi}, which
+--   lies on the same disk][; {light_task} waited {light_ns} of it and dirtied
+--   only {light_bytes}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
 --   bdi={bdi}); light_ns = sum(total_ns, finding=slow_device, bdi={bdi},
@@ -33,6 +35,7 @@
 -- @expect    throttle_summary.call_max_ns lower
 -- @events    writeback:balance_dirty_pages
 -- @column    severity TEXT warning or note
+-- @column    title TEXT what it is where requests are small
 -- @column    confidence TEXT inferred where the device's requests were not
 --   recorded
 -- @column    disk_bdi TEXT the device, where it is no loop device
@@ -41,8 +44,13 @@
 --   dirtied half of that or more
 -- @column    how TEXT by which call; NULL = they dirty mappings, or less than a
 --   page in each write
+-- @column    disk_bytes_per_s REAL what it writes; NULL = not known, or others
+--   lie on its disk and wrote more
 -- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up for this reason
+-- @column   mate TEXT who wrote most to another device on the same disk; NULL =
+--   none did
+-- @column   mate_bdi TEXT that device
 -- @column   light_task TEXT of those who waited, the one that waited longest
 --   of all who dirtied next to nothing (wb_rule) beside another; NULL = none
 -- @column   light_tid INTEGER its thread
@@ -51,8 +59,18 @@
 -- @source    mm/page-writeback.c balance_dirty_pages()
 SELECT
   t.cost_task_ns,
-  CASE WHEN t.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
-    AS severity,
+  CASE
+    WHEN t.call_max_ns >= v.long_call_ns THEN 'warning'
+    -- A disk that takes few requests could write more in larger ones.
+    WHEN p.request_bytes > 0
+      AND t.life_ratio >= v.held_least_ratio
+      AND t.cost_task_ns >= v.long_call_ns
+      THEN 'warning'
+    ELSE 'note'
+  END AS severity,
+  CASE WHEN p.request_bytes > 0
+    THEN 'A disk takes few requests, and its writers make small ones'
+  END AS title,
   CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
     AS confidence,
   t.tasks, t.bdi,
@@ -76,7 +94,10 @@ SELECT
       THEN 'sync_file_range, or O_DIRECT'
     WHEN c.write_bytes >= u.page_bytes THEN 'sync_file_range'
   END AS how,
-  d.disk_bytes_per_s, d.reached_ratio, d.below_ratio, t.call_part_ns,
+  -- Of a volume the disk's rate is not its own.
+  CASE WHEN m.mate IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,
+  d.reached_ratio, d.below_ratio, t.call_part_ns,
+  m.mate, m.mate_bdi,
   n.task AS light_task,
   n.tid AS light_tid,
   n.dur AS light_ns,
@@ -92,6 +113,7 @@ CROSS JOIN (
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
+LEFT JOIN same_disk!(z) AS m ON m.bdi = t.bdi AND m.place = 1
 LEFT JOIN (
   SELECT l.bdi, avg(k.written_bytes) AS write_bytes
   FROM (

@@ -3,18 +3,21 @@
 -- @title     sync waits for the disk
 -- @summary   Tasks waited in sync, in fsync or for pages under writeback until
 --   the disk had written what had gathered, and that was not much (else it is
---   many_seconds). A warning where one waited for half a second or more, else a
---   note. Beside throttled writers a sync waits in the queue of the disk behind
---   their pages. Where the disk had no request for most of that time, it is not
---   the disk that they waited for.
+--   many_seconds). A warning where one waited for half a second or more, or for
+--   a fifth of its life with an idle disk, else a note. Beside throttled
+--   writers a sync waits in the queue of the disk behind their pages. Where the
+--   disk had no request for most of that time, it is not the disk that they
+--   waited for.
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
--- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns} each
---   (longest {calls_max_ns}). ]{tasks} waited {cost_task_ns} {place:raw} until
---   what was dirty was on the disk[ {bdi}], the longest {longest_ns}[, while
---   {writers} wrote faster than the disk][; the disk was idle for {idle_ratio}
---   of that time].
+-- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns}][ each
+--   (longest {calls_max_ns})][{full_stop:raw} ]{tasks} waited {cost_task_ns}
+--   {place:raw} until what was dirty was written[ to {bdi}], the longest
+--   {longest_ns}[, behind what {writers} wrote][, behind what {mate:raw} wrote
+--   to {mate_bdi}, which lies on the same disk][; the disk was idle for
+--   {idle_ratio} of that time: something before it holds the writes back, such
+--   as io.max].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
@@ -53,6 +56,9 @@
 -- @column    idle_bdi TEXT the device, likewise: no other advice is given
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
+-- @column    mate TEXT who wrote most to another device on the same disk; NULL
+--   = none did
+-- @column    mate_bdi TEXT that device
 -- @column   background_bytes INTEGER background limit beside it: what it writes
 --   in half a second; NULL = none is proposed
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
@@ -69,22 +75,10 @@
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
 -- @column    calls_mean_ns INTEGER how long one of these took
--- @column    calls_max_ns INTEGER the longest of these
+-- @column    calls_max_ns INTEGER the longest of these; NULL = there was one
+-- @column    full_stop TEXT behind what is told of calls; NULL = nothing is
 -- @source    fs/sync.c
 WITH
-  beside AS (
-    SELECT f.bdi, group_concat(DISTINCT o.comm) AS writers
-    FROM wb_loss AS f
-    CROSS JOIN wb_rule AS v
-    JOIN wb_loss AS o
-      ON o.kind = 'throttle'
-      AND o.bdi = f.bdi
-      AND o.task_id <> f.task_id
-      AND o.ts < f.ts + f.dur
-      AND o.ts + o.dur > f.ts
-    WHERE f.finding = 'many_seconds' AND f.dur >= v.long_call_ns
-    GROUP BY f.bdi
-  ),
   kinds AS (
     SELECT
       l.bdi,
@@ -108,8 +102,15 @@ WITH
   )
 SELECT
   t.cost_task_ns,
-  CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
-    AS severity,
+  CASE
+    WHEN t.longest_ns >= v.long_call_ns THEN 'warning'
+    -- Each is short, and the disk has little to do: something holds it back.
+    WHEN t.device_ratio < v.most_ratio
+      AND t.life_ratio >= v.held_least_ratio
+      AND t.cost_task_ns >= v.long_call_ns
+      THEN 'warning'
+    ELSE 'note'
+  END AS severity,
   CASE
     WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback'
     WHEN t.device_ratio < v.most_ratio
@@ -119,7 +120,7 @@ SELECT
   CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
     AS idle_ratio,
   CASE WHEN t.device_ratio < v.most_ratio THEN t.bdi END AS idle_bdi,
-  w.writers, a.proposed_bytes, a.background_bytes,
+  w.writers, d.mate, d.mate_bdi, a.proposed_bytes, a.background_bytes,
   CASE WHEN k.has_sync = 1 THEN a.limit_bytes END AS limit_bytes,
   CASE
     WHEN k.has_sync = 1 AND t.bdi IS NULL THEN m.dirty_max_bytes
@@ -135,6 +136,7 @@ SELECT
   c.calls_count, c.call,
   c.mean_ns AS calls_mean_ns,
   c.max_ns AS calls_max_ns,
+  c.full_stop,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
@@ -143,7 +145,8 @@ LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
 -- No limit is to blame where the disk had nothing to do.
 LEFT JOIN wb_disk_backlog AS a
   ON a.bdi = t.bdi AND coalesce(t.device_ratio, 1) >= v.most_ratio
-LEFT JOIN beside AS w ON w.bdi = t.bdi
+LEFT JOIN writers_beside!('many_seconds') AS w ON w.bdi = t.bdi
+LEFT JOIN same_disk!(z) AS d ON d.bdi = t.bdi AND d.place = 1
 JOIN kinds AS k ON k.bdi IS t.bdi
 LEFT JOIN machine AS m ON 1 = 1
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)

@@ -7,8 +7,8 @@
 --   more at a stretch, and this is half of all time that tasks lost or more.
 -- @severity  note
 -- @confidence measured
--- @sentence  The trace does not show what blocked {tasks} for {cost_task_ns}
---   (longest {longest_ns})[; a disk was busy in most of {busy_ns} of it].
+-- @sentence  What blocked {tasks} for {cost_task_ns} (longest {longest_ns}) was
+--   not recorded[; a disk was busy for most of {busy_ns} of it].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=, kind=blocked
 --   outside throttling); longest_ns = max(max_ns, finding=, kind=blocked
 --   outside throttling); busy_ns = sum(total_ns, finding=, kind=blocked outside

@@ -113,7 +113,11 @@ WITH
         WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
           THEN 'write_behind'
         WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
-          CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
+          CASE
+            -- An idle disk commits at once: something above it holds it back.
+            WHEN t.cause = 'unknown' AND t.device_ratio < v.most_ratio
+              THEN 'many_seconds'
+            WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
             ELSE 'many_seconds'
           END
         WHEN t.is_inside OR t.kind <> 'block queue' THEN NULL

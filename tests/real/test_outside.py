@@ -121,8 +121,8 @@ def test_what_nothing_tells(calls: tuple[str, ...], tmp_path: Path) -> None:
     told = found["unexplained"]
     assert told.severity == "warning"
     assert told.text == (
-        "The trace does not show what blocked other 81 for 1.00 s (longest 1.00 s);"
-        " a disk was busy in most of 1.00 s of it."
+        "What blocked other 81 for 1.00 s (longest 1.00 s) was not recorded;"
+        " a disk was busy for most of 1.00 s of it."
     )
     assert (told.advice is None) is bool(calls)
     assert [(row["cause"], row["bdi"]) for row in rows] == [("device latency", "8:0")]
@@ -137,9 +137,7 @@ def test_no_disk_is_named_that_had_nothing_to_do(tmp_path: Path) -> None:
     found, rows = _found(waits, tmp_path)
     told = found["unexplained"]
     assert told.severity == "note"
-    assert told.text == (
-        "The trace does not show what blocked other 81 for 600 ms (longest 300 ms)."
-    )
+    assert told.text == ("What blocked other 81 for 600 ms (longest 300 ms) was not recorded.")
     assert [(row["cause"], row["bdi"]) for row in rows] == [("unknown", None)]
     # It was asleep for nearly all the time that it was seen, and nothing says why.
     calm = found["nothing_wrong"]
@@ -398,6 +396,6 @@ def test_what_a_program_submits_itself_is_past_the_page_cache(tmp_path: Path) ->
     found, _ = _found(waits, tmp_path)
     told = found["past_page_cache"]
     assert told.text == (
-        "1 call of fsync took 1.00 s each (longest 1.00 s). rd 80 waited 1.00 s for 8:0, 96.8 % of"
+        "1 call of fsync took 1.00 s. rd 80 waited 1.00 s for 8:0, 96.8 % of"
         " whose writes other 81 submitted past the page cache (1.17 MiB)."
     )

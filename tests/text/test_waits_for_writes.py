@@ -99,7 +99,7 @@ def test_no_limit_acts_where_little_is_dirty(tmp_path: Path, seconds: float, sev
     one = by_id["sync_waits"]
     assert one.severity == severity
     assert "db 77 waited" in one.text
-    assert "in sync or fsync until what was dirty was on the disk 8:0" in one.text
+    assert "in sync or fsync until what was dirty was written to 8:0" in one.text
     assert one.advice is not None
     assert one.advice.settings == ()
     assert one.advice.text.startswith("No limit helps where no more than 52.0 KiB are dirty: ")

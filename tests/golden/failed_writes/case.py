@@ -156,8 +156,8 @@ CHECKS = [
             {
                 "severity": "warning",
                 "cost_task_ns": 600 * MS,
-                "text": "log 2 waited 600 ms in sync or fsync until what was dirty was on the disk "
-                "8:0, the longest 600 ms.",
+                "text": "log 2 waited 600 ms in sync or fsync until what was dirty was written "
+                "to 8:0, the longest 600 ms.",
             }
         ],
     ),
