@@ -32,6 +32,16 @@ writers_beside!(rule) =
   WHERE f.finding = rule AND f.dur >= v.long_call_ns
   GROUP BY f.bdi;
 
+-- What those dirtied themselves that waited for a device by a finding.
+own_writes!(rule) =
+  SELECT o.bdi, sum(c.dirtied_bytes) AS bytes
+  FROM (
+    SELECT DISTINCT l.bdi, l.tid FROM wb_loss AS l WHERE l.finding = rule
+  ) AS o
+  CROSS JOIN wb_call AS c
+    ON c.tid = o.tid AND c.call = 'balance_dirty_pages'
+  GROUP BY o.bdi;
+
 -- Of each device on whose disk others lie (LVM), the one whose writers were
 -- throttled longest, for longer than its own. bounds is wb_bounds.
 same_disk!(bounds) =

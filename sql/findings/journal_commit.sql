@@ -27,10 +27,12 @@
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
 --   all data of files, which is written once more afterwards. Unmount it and
---   mount it with data=ordered, unless something needs that.][No task called
---   fsync or the like: the journal of {timed_bdi} commits by itself, every 5 s
---   or as its mount option commit= says, and when it is full. Put data that
---   cannot wait on a file system of its own.][Lower the limit to
+--   mount it with data=ordered, unless something needs that.][No limit helps:
+--   {own_tasks} dirtied most of what was dirty, and a lower one throttles them
+--   for as long. Start writeback as it is dirtied (sync_file_range).][No task
+--   called fsync or the like: the journal of {timed_bdi} commits by itself,
+--   every 5 s or as its mount option commit= says, and when it is full. Put
+--   data that cannot wait on a file system of its own.][Lower the limit to
 --   {proposed_bytes}, so that less can be queued before a commit.][The limit of
 --   {limit_bytes} is low already: let programs call fsync() less often, or give
 --   them a file system of their own.][No limit helps where no more than
@@ -76,6 +78,8 @@
 --   nothing tells the limit in force
 -- @column    iops_bdi TEXT the device, where its writes are so small that a
 --   lower limit would make it write less
+-- @column    own_tasks TEXT who waited, where they dirtied most of it
+--   themselves: nothing is then proposed
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column   dirty_background_bytes INTEGER setting now; NULL = not set
@@ -116,6 +120,9 @@ SELECT
   p.untold_bytes, p.other_bdi,
   CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
   p.request_bytes,
+  CASE WHEN o.bytes >= v.most_ratio * m.dirty_max_bytes AND x.bdi IS NULL
+    THEN t.tasks
+  END AS own_tasks,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   u.dirty_bytes,
@@ -134,7 +141,12 @@ CROSS JOIN wb_units AS u
 CROSS JOIN dirty_limits AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi AND x.bdi IS NULL
+LEFT JOIN own_writes!('journal_commit') AS o ON o.bdi = t.bdi
+-- Who waits for what it dirtied itself would be throttled for as long.
+LEFT JOIN wb_disk_backlog AS p
+  ON p.bdi = t.bdi
+  AND x.bdi IS NULL
+  AND coalesce(o.bytes, 0) < v.most_ratio * m.dirty_max_bytes
 LEFT JOIN writers_beside!('journal_commit') AS w ON w.bdi = t.bdi
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns

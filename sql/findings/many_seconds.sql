@@ -12,8 +12,8 @@
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][{any_bytes} were dirty, perhaps all for {bdi}, which
 --   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][
---   ({calls_count:call} of {call:raw} took {calls_mean_ns} each, the longest
---   {calls_max_ns})][; its
+--   ({calls_count:call} of {call:raw} took {calls_mean_ns}][ each, the
+--   longest {calls_max_ns}][{bracket:raw}][; its
 --   pages are compressed, or not all are written: {reached_ratio} of their
 --   bytes reached the disk].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); any_bytes =
@@ -28,8 +28,10 @@
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
 --   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
--- @advice    [Lower the limit to {worth_bytes}, what {bdi} writes in two
---   seconds, and let the flusher start at what it writes in half a
+-- @advice    [No limit helps: {own_tasks} dirtied most of it, and a lower one
+--   throttles them for as long. Start writeback as it is dirtied
+--   (sync_file_range).][Lower the limit to {worth_bytes}, what {bdi} writes in
+--   two seconds, and let the flusher start at what it writes in half a
 --   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
 --   counts some pages by itself, the kernel keeps no lower one.][No lower
 --   limit: {iops_bdi} writes requests of {request_bytes}, and the less is dirty
@@ -74,6 +76,8 @@
 --   in half a second; NULL = none is proposed
 -- @column    iops_bdi TEXT the device, where its writes are so small that a
 --   lower limit would make it write less
+-- @column    own_tasks TEXT who waited, where they dirtied most of it
+--   themselves: nothing is then proposed
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes now; NULL
 --   = not set
@@ -83,7 +87,8 @@
 -- @column    call TEXT the call that waits until data is on the disk and took
 --   longest in all
 -- @column    calls_mean_ns INTEGER how long one of these took
--- @column    calls_max_ns INTEGER the longest of these
+-- @column    calls_max_ns INTEGER the longest of these; NULL = there was one
+-- @column    bracket TEXT behind what is told of calls; NULL = nothing is
 -- @column   first_ts INTEGER ns, start of the first wait; NULL = none
 -- @column   last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
@@ -116,22 +121,32 @@ SELECT
   w.held_bytes, w.wrote_bytes, w.any_bytes,
   CASE WHEN w.dirty_max_bytes IS NULL THEN w.disk_bytes_per_s END
     AS disk_bytes_per_s,
-  w.reached_ratio, w.proposed_bytes, w.worth_bytes, w.floor_bytes,
-  w.background_bytes, w.other_bdi,
-  CASE WHEN w.request_bytes > 0 THEN w.bdi END AS iops_bdi,
-  w.request_bytes, u.dirty_bytes,
+  w.reached_ratio, p.proposed_bytes, p.worth_bytes, p.floor_bytes,
+  p.background_bytes, p.other_bdi,
+  CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
+  p.request_bytes,
+  CASE WHEN p.bdi IS NULL THEN t.tasks END AS own_tasks,
+  u.dirty_bytes,
   u.dirty_ratio AS dirty_percent,
   u.dirty_background_bytes,
   u.dirty_background_ratio AS background_percent,
   c.calls_count, c.call,
   c.mean_ns AS calls_mean_ns,
   c.max_ns AS calls_max_ns,
+  CASE WHEN c.calls_count > 0 THEN ')' END AS bracket,
   t.first_ts, t.last_ts
 FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
+LEFT JOIN own_writes!('many_seconds') AS o ON o.bdi = w.bdi
+-- Who waits for what it dirtied itself would be throttled for as long.
+LEFT JOIN wb_disk_backlog AS p
+  ON p.bdi = w.bdi
+  AND coalesce(o.bytes, 0) < v.most_ratio * coalesce(
+    w.dirty_max_bytes, w.held_bytes, w.wrote_bytes, w.any_bytes
+  )
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.

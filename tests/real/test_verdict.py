@@ -326,9 +326,9 @@ def test_a_wait_with_others_inside_says_how_long_it_was(wbscope: Wbscope) -> Non
     """`dur` is without the waits inside it: from start to end is span_ns."""
     run = _EXAMPLES / "deep"
     rows = wbscope.query("stalls", run)
-    (one,) = [row for row in rows if row["stall_id"] == 321]
-    assert (one["kind"], one["dur"] < one["span_ns"]) == ("fsync", True)
-    told = " ".join(wbscope.run("explain", run, "--stall", "321").stdout.split())
+    one = max((row for row in rows if row["kind"] == "fsync"), key=lambda row: row["dur"])
+    assert one["dur"] < one["span_ns"]
+    told = " ".join(wbscope.run("explain", run, "--stall", str(one["stall_id"])).stdout.split())
     # 4.804470 s - 0.019936 s; examples/deep: 4.608 s of them its own.
     assert "0.019936 s dd 176 waits in fsync" in told
     assert "4.804470 s dd 176 goes on after 4.78 s, of which 176 ms were in waits inside" in told
