@@ -32,15 +32,22 @@ writers_beside!(rule) =
   WHERE f.finding = rule AND f.dur >= v.long_call_ns
   GROUP BY f.bdi;
 
--- What those dirtied themselves that waited for a device by a finding.
-own_writes!(rule) =
-  SELECT o.bdi, sum(c.dirtied_bytes) AS bytes
+-- The devices for which tasks waited by a finding that dirtied most of all that
+-- was dirtied themselves, by the probes; limits is wb_rule.
+own_writes!(rule, limits) =
+  SELECT o.bdi
   FROM (
     SELECT DISTINCT l.bdi, l.tid FROM wb_loss AS l WHERE l.finding = rule
   ) AS o
+  CROSS JOIN wb_rule AS limits
   CROSS JOIN wb_call AS c
     ON c.tid = o.tid AND c.call = 'balance_dirty_pages'
-  GROUP BY o.bdi;
+  GROUP BY o.bdi, limits.most_ratio
+  HAVING sum(c.dirtied_bytes) > limits.most_ratio * (
+    SELECT sum(a.dirtied_bytes)
+    FROM wb_call AS a
+    WHERE a.call = 'balance_dirty_pages'
+  );
 
 -- Of each device on whose disk others lie (LVM), the one whose writers were
 -- throttled longest, for longer than its own. bounds is wb_bounds.

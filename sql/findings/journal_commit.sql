@@ -120,9 +120,7 @@ SELECT
   p.untold_bytes, p.other_bdi,
   CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
   p.request_bytes,
-  CASE WHEN o.bytes >= v.most_ratio * m.dirty_max_bytes AND x.bdi IS NULL
-    THEN t.tasks
-  END AS own_tasks,
+  CASE WHEN o.bdi IS NOT NULL AND x.bdi IS NULL THEN t.tasks END AS own_tasks,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   u.dirty_bytes,
@@ -141,12 +139,10 @@ CROSS JOIN wb_units AS u
 CROSS JOIN dirty_limits AS m
 LEFT JOIN _data_journal AS x ON x.bdi = t.bdi
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN own_writes!('journal_commit') AS o ON o.bdi = t.bdi
+LEFT JOIN own_writes!('journal_commit', r) AS o ON o.bdi = t.bdi
 -- Who waits for what it dirtied itself would be throttled for as long.
 LEFT JOIN wb_disk_backlog AS p
-  ON p.bdi = t.bdi
-  AND x.bdi IS NULL
-  AND coalesce(o.bytes, 0) < v.most_ratio * m.dirty_max_bytes
+  ON p.bdi = t.bdi AND x.bdi IS NULL AND o.bdi IS NULL
 LEFT JOIN writers_beside!('journal_commit') AS w ON w.bdi = t.bdi
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns

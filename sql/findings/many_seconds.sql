@@ -125,7 +125,7 @@ SELECT
   p.background_bytes, p.other_bdi,
   CASE WHEN p.request_bytes > 0 THEN p.bdi END AS iops_bdi,
   p.request_bytes,
-  CASE WHEN p.bdi IS NULL THEN t.tasks END AS own_tasks,
+  CASE WHEN o.bdi IS NOT NULL THEN t.tasks END AS own_tasks,
   u.dirty_bytes,
   u.dirty_ratio AS dirty_percent,
   u.dirty_background_bytes,
@@ -140,13 +140,9 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 LEFT JOIN kinds AS k ON k.bdi = w.bdi
-LEFT JOIN own_writes!('many_seconds') AS o ON o.bdi = w.bdi
+LEFT JOIN own_writes!('many_seconds', r) AS o ON o.bdi = w.bdi
 -- Who waits for what it dirtied itself would be throttled for as long.
-LEFT JOIN wb_disk_backlog AS p
-  ON p.bdi = w.bdi
-  AND coalesce(o.bytes, 0) < v.most_ratio * coalesce(
-    w.dirty_max_bytes, w.held_bytes, w.wrote_bytes, w.any_bytes
-  )
+LEFT JOIN wb_disk_backlog AS p ON p.bdi = w.bdi AND o.bdi IS NULL
 LEFT JOIN sync_calls!(n) AS c ON told_calls!(c, t)
 WHERE w.backlog_ns >= v.worth_most_ns
   -- Its rate is none, then.
