@@ -199,7 +199,7 @@ class _Reader:
             files=tuple(self._files(where, self._texts(where, table, "files"))),
             modules=self._texts(where, table, "modules"),
             append=self._text(where, table, "append", ""),
-            profile=self._text(where, table, "profile", "stalls"),
+            profile=self._text(where, table, "profile", Setup.profile),
             events=self._texts(where, table, "events"),
             sync=self._truth(where, table, "sync"),
             buffer_kib=self._size(where, table, "buffer", "0") or None,

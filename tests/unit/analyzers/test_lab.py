@@ -20,8 +20,9 @@ from support.runs import REPOSITORY
 from support.texttrace import sent_archive
 from support.waits import GUARD_SECONDS, wait_until
 from wbscope.base.errors import InputError
-from wbscope.lab.kernels import Image, Kernel, find_image
+from wbscope.lab.kernels import Image, Kernel, Setup, find_image
 from wbscope.lab.matrix import Matrix, interleaved, read_matrix
+from wbscope.record.recorder import Request
 
 # The words behind `wbscope lab`, and what it prints and tells.
 
@@ -219,6 +220,10 @@ def test_the_example_is_a_matrix() -> None:
     for path in sorted((REPOSITORY / "examples/lab").glob("*/matrix.toml")):
         matrix = read_matrix(path)
         assert len(matrix.cells) * matrix.runs > 1
+
+
+def test_the_profile_is_that_of_record() -> None:
+    assert Setup.profile == Request.profile
 
 
 def test_digest_does_not_depend_on_the_place(tmp_path: Path) -> None:
