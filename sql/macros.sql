@@ -17,19 +17,26 @@ holders!(rule) =
   WHERE l.finding = rule AND in_time!(l.ts, b)
   GROUP BY l.bdi, l.waker;
 
--- Who was throttled for pages of a device while others waited for half a second
--- or more at a time by a finding.
+-- Who was throttled for pages of a device during the longest wait for it by a
+-- finding, if that took half a second or more.
 writers_beside!(rule) =
   SELECT f.bdi, replace(group_concat(DISTINCT o.comm), ',', ', ') AS writers
-  FROM wb_loss AS f
-  CROSS JOIN wb_rule AS v
-  JOIN wb_loss AS o
+  FROM (
+    SELECT
+      l.bdi, l.task_id, l.ts,
+      l.ts + l.dur AS end_ts,
+      row_number() OVER (PARTITION BY l.bdi ORDER BY l.dur DESC, l.ts) AS place
+    FROM wb_loss AS l
+    CROSS JOIN wb_rule AS v
+    WHERE l.finding = rule AND l.dur >= v.long_call_ns
+  ) AS f
+  CROSS JOIN wb_loss AS o
     ON o.kind = 'throttle'
     AND o.bdi = f.bdi
     AND o.task_id <> f.task_id
-    AND o.ts < f.ts + f.dur
+    AND o.ts < f.end_ts
     AND o.ts + o.dur > f.ts
-  WHERE f.finding = rule AND f.dur >= v.long_call_ns
+  WHERE f.place = 1
   GROUP BY f.bdi;
 
 -- The devices for which tasks waited by a finding that dirtied most of all that

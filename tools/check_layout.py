@@ -410,13 +410,13 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
         (9, "steps that several files share", sum(file.shared for file in views)),
-        (28_311, "lines of SQL", sum(lines("sql/", ".sql"))),
+        (28_327, "lines of SQL", sum(lines("sql/", ".sql"))),
         (53_775, "lines of Python", sum(python)),
         (210, "files of Python", len(python)),
-        (85_330, "lines of tests", sum(lines("tests/", ".py"))),
+        (85_338, "lines of tests", sum(lines("tests/", ".py"))),
         (28_000, "words of docs by hand", words_by_hand(paths)),
         (5_800, "words of reference by hand", words_by_hand(paths, reference=True)),
-        (1_728, "tracked files", len(paths)),
+        (1_727, "tracked files", len(paths)),
     ):
         if count > most:
             yield f"{count} {what}, wanted at most {most}; take others out"

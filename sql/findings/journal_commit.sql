@@ -15,8 +15,8 @@
 -- @confidence measured
 -- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns}][ each
 --   (longest {calls_max_ns})][{full_stop:raw} ]{tasks} waited {cost_task_ns}
---   for the journal[ of {bdi}] to commit, the longest {longest_ns}[, behind
---   what {writers:raw} wrote][; the disk writes
+--   for the journal[ of {bdi}] to commit, the longest {longest_ns}[, while
+--   writes of {writers:raw} to that disk were throttled][; the disk writes
 --   {disk_bytes_per_s}, and up to {dirty_max_bytes} were dirty in all].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
@@ -28,24 +28,24 @@
 -- @advice    [{journaled_bdi} is mounted with data=journal: each commit writes
 --   all data of files, which is written once more afterwards. Unmount it and
 --   mount it with data=ordered, unless something needs that.][No limit helps:
---   {own_tasks} dirtied most of what was dirty, and a lower one throttles them
---   for as long. Start writeback as it is dirtied (sync_file_range).][No task
---   called fsync or the like: the journal of {timed_bdi} commits by itself,
---   every 5 s or as its mount option commit= says, and when it is full. Put
---   data that cannot wait on a file system of its own.][Lower the limit to
---   {proposed_bytes}, so that less can be queued before a commit.][The limit of
---   {limit_bytes} is low already: let programs call fsync() less often, or give
---   them a file system of their own.][No limit helps where no more than
---   {little_bytes} are dirty: let programs call fsync() less often, or give
---   them a file system of their own.][No limit helps, and the trace does not
---   show what made the journal of {unasked_bdi} commit: wbscope record
---   --profile deep shows whether a task calls fsync, or it is the timer.][Lower
---   the limit to {untold_bytes} if it is higher, which is not known here: less
---   can then be queued before a commit.][No lower limit: {iops_bdi} writes
---   requests of {request_bytes}, and the less is dirty the fewer of them
---   merge.][Let less gather for {other_bdi} alone, by a lower max_ratio (from
---   6.2 on also strict_limit): vm.dirty_bytes would throttle the writers of
---   other disks.]
+--   {own_tasks} dirtied most of what was dirtied, and a lower one would
+--   throttle them for as long. Start writeback as it is dirtied
+--   (sync_file_range).][No task called fsync or the like: the journal of
+--   {timed_bdi} commits by itself, every 5 s or as its mount option commit=
+--   says, and when it is full. Put data that cannot wait on a file system of
+--   its own.][Lower the limit to {proposed_bytes}, so that less can be queued
+--   before a commit.][The limit of {limit_bytes} is low already: let programs
+--   call fsync() less often, or give them a file system of their own.][No limit
+--   helps where no more than {little_bytes} are dirty: let programs call
+--   fsync() less often, or give them a file system of their own.][No limit
+--   helps, and the trace does not show what made the journal of {unasked_bdi}
+--   commit: wbscope record --profile deep shows whether a task calls fsync, or
+--   it is the timer.][Lower the limit to {untold_bytes} if it is higher, which
+--   is not known here: less can then be queued before a commit.][No lower
+--   limit: {iops_bdi} writes requests of {request_bytes}, and the less is dirty
+--   the fewer of them merge.][Let less gather for {other_bdi} alone, by a lower
+--   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would throttle
+--   the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =

@@ -28,12 +28,12 @@
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
 --   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
--- @advice    [No limit helps: {own_tasks} dirtied most of it, and a lower one
---   throttles them for as long. Start writeback as it is dirtied
---   (sync_file_range).][Lower the limit to {worth_bytes}, what {bdi} writes in
---   two seconds, and let the flusher start at what it writes in half a
---   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
---   counts some pages by itself, the kernel keeps no lower one.][No lower
+-- @advice    [No limit helps: {own_tasks} dirtied most of what was dirtied, and
+--   a lower one would throttle them for as long. Start writeback as it is
+--   dirtied (sync_file_range).][Lower the limit to {worth_bytes}, what {bdi}
+--   writes in two seconds, and let the flusher start at what it writes in half
+--   a second.][Lower the limit to {floor_bytes}: with so many CPUs, each of
+--   which counts some pages by itself, the kernel keeps no lower one.][No lower
 --   limit: {iops_bdi} writes requests of {request_bytes}, and the less is dirty
 --   the fewer of them merge.][Let less gather for {other_bdi} alone, by a lower
 --   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would throttle

@@ -61,7 +61,7 @@ SELECT
   t.cost_task_ns,
   CASE
     WHEN t.call_max_ns >= v.long_call_ns THEN 'warning'
-    -- A disk that takes few requests could write more in larger ones.
+    -- It could write more in larger ones.
     WHEN p.request_bytes > 0
       AND t.life_ratio >= v.held_least_ratio
       AND t.cost_task_ns >= v.long_call_ns
@@ -69,7 +69,7 @@ SELECT
     ELSE 'note'
   END AS severity,
   CASE WHEN p.request_bytes > 0
-    THEN 'A disk takes few requests, and its writers make small ones'
+    THEN 'A device is busy with small requests'
   END AS title,
   CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
     AS confidence,

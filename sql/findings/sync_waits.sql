@@ -14,10 +14,10 @@
 -- @sentence  [{calls_count:call} of {call:raw} took {calls_mean_ns}][ each
 --   (longest {calls_max_ns})][{full_stop:raw} ]{tasks} waited {cost_task_ns}
 --   {place:raw} until what was dirty was written[ to {bdi}], the longest
---   {longest_ns}[, behind what {writers} wrote][, behind what {mate:raw} wrote
---   to {mate_bdi}, which lies on the same disk][; the disk was idle for
---   {idle_ratio} of that time: something before it holds the writes back, such
---   as io.max].
+--   {longest_ns}[, while writes of {writers} to that disk were throttled][;
+--   {mate:raw} wrote to {mate_bdi}, which lies on the same disk][; the disk was
+--   idle for {idle_ratio} of that time: something before it holds the writes
+--   back, such as io.max].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
@@ -49,6 +49,8 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @column    severity TEXT warning or note
+-- @column    confidence TEXT inferred where the disk was idle: nothing tells
+--   what held the writes back
 -- @column    title TEXT what it is where nobody was in sync or fsync
 -- @column    place TEXT in what, or for what they waited
 -- @column    idle_ratio REAL share of the waits without a request on the
@@ -111,6 +113,8 @@ SELECT
       THEN 'warning'
     ELSE 'note'
   END AS severity,
+  CASE WHEN t.device_ratio < v.most_ratio THEN 'inferred' ELSE 'measured' END
+    AS confidence,
   CASE
     WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback'
     WHEN t.device_ratio < v.most_ratio

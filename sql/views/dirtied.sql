@@ -518,7 +518,8 @@ WHERE w.free_calls_count * w.free_call_bytes IS NOT NULL
 -- @view     _dirtied_folio
 -- @summary  What tasks dirtied, by the folios that they made dirty. Empty
 --   unless these are as many as the pages that the machine counted in the same
---   time: a large folio is one event, and events can be lost.
+--   time, and that is enough to tell: a large folio is one event, and events
+--   can be lost.
 -- @grain    task under a name, bdi; order task_id, bdi
 -- @column   task_id INTEGER of wb_task
 -- @column   bdi TEXT where they belong
@@ -557,6 +558,8 @@ WHERE in_time!(f.ts, b)
     FROM raw_writeback_dirty_folio AS a
     WHERE a.seq > l.first_seq AND a.seq < l.last_seq
   ) >= v.folios_least_ratio * l.pages - u.lag_bytes / u.page_bytes
+  -- Of less than that the lag would hide any size.
+  AND l.pages * u.page_bytes >= v.lag_most_times * u.lag_bytes
 GROUP BY k.task_id, f.name, u.page_bytes;
 
 -- @view     _dirtied_leak

@@ -246,6 +246,8 @@ CROSS JOIN (
 --   exited tasks left behind is less than a per cent or two
 -- @column   folios_least_ratio REAL folios that became dirty, over the pages
 --   that did: less, and some were large, or are lost
+-- @column   lag_most_times INTEGER so many times what a counter may be off has
+--   to be counted before it is compared with events
 -- @column   calibrated_least_ratio REAL where events charge this share or more
 --   of what the machine dirtied, the rest is shared out by calls in free run;
 --   below, nobody measured how far off that is
@@ -385,6 +387,7 @@ SELECT
   0.01 AS light_most_ratio,
   64 * u.kib_bytes * u.kib_bytes AS leak_felt_bytes,
   0.99 AS folios_least_ratio,
+  10 AS lag_most_times,
   0.25 AS calibrated_least_ratio,
   0.5 AS coverage_least_ratio,
   120 AS boost_percent,

@@ -19,6 +19,8 @@ folio: of root, and each folio that becomes dirty is told: a 450 at 100, 105 ...
 large: the same, but only a's 450 are told, so some folios were larger than a page: 450 is less than
   99 % of 700 pages less the 6 that a counter of this machine may be off (128 MiB, 1 CPU: the
   threshold of a CPU is 2 * 1 * (1 + 1) = 4, half of it more is 6). As root.
+untold: as folio, but nr_dirtied goes from 1650 to 1700: 50 pages are less than ten times those 6:
+  nothing tells how large the folios were, and they are no basis.
 memcg: the same as root, but b is of a memory cgroup, which makes its calls stand for fewer pages:
   nothing is shared out, the bounds remain, and with 3/7 of the pages they tell nothing: no index.
 """
@@ -39,13 +41,15 @@ def make(folder: Path) -> None:
     for name, cgroup in (("root", 1), ("memcg", 27)):
         (folder / name).mkdir()
         _write(folder / name, cgroup)
-    for name, tasks in (("folio", 3), ("large", 1)):
+    for name, tasks in (("folio", 3), ("large", 1), ("untold", 3)):
         (folder / name).mkdir()
-        _write(folder / name, 1, _FOLIOS[:tasks])
+        _write(folder / name, 1, _FOLIOS[:tasks], 50 if name == "untold" else 700)
         (folder / name / "meminfo").write_text("MemTotal: 131072 kB\n")
 
 
-def _write(folder: Path, cgroup: int, folios: Sequence[tuple[int, int, int]] = ()) -> None:
+def _write(
+    folder: Path, cgroup: int, folios: Sequence[tuple[int, int, int]] = (), counted: int = 700
+) -> None:
     events = (
         "global_dirty_state",
         "balance_dirty_pages",
@@ -59,6 +63,7 @@ def _write(folder: Path, cgroup: int, folios: Sequence[tuple[int, int, int]] = (
     limits = {"background_thresh": 1000, "dirty_thresh": 2000, "dirty_limit": 2000}
 
     def look(ms: float, tid: int, dirtied: int) -> None:
+        dirtied = max(dirtied, 1700 - counted)
         waits.add(ms, tid, "global_dirty_state", nr_dirty=1600, nr_dirtied=dirtied, **limits)
 
     def charge(ms: float, tid: int, pages: int) -> None:
@@ -68,7 +73,7 @@ def _write(folder: Path, cgroup: int, folios: Sequence[tuple[int, int, int]] = (
         values |= {"dirtied": pages, "pause": 20, "period": 20}
         waits.add(ms, tid, "balance_dirty_pages", bdi="8:0", **values)
 
-    look(0, 1, 1000)
+    look(0, 1, 1700 - counted)
     for ms, tid in ((100, 1), (200, 2), (2100, 1), (500, 9), (600, 9)):
         look(ms, tid, 1200)
     for ms, tid, pages in ((1000, 1, 100), (1200, 2, 50), (3000, 1, 100), (3200, 2, 50)):
@@ -137,6 +142,11 @@ CHECKS = [
         query="fairness_tasks",
         folder="large",
         rows=[_task(1, 500, "calibrated", 400 / 3), _task(2, 200, "calibrated", 100 / 3)],
+    ),
+    Check(
+        sql="SELECT tid, basis FROM wb_task_dirtied ORDER BY tid",
+        folder="untold",
+        rows=[{"tid": 1, "basis": "calibrated"}, {"tid": 2, "basis": "calibrated"}],
     ),
     Check(
         query="fairness_tasks",
