@@ -617,7 +617,7 @@ WITH
     FROM throttle_closure AS t
   )
 SELECT
-  19.5 AS place,
+  20 AS place,
   c.source, c.what,
   c.events_count - c.wrong_count AS trace_value,
   c.events_count AS other_value,

@@ -126,10 +126,9 @@ def test_arguments_are_the_fields(loaded: Loaded) -> None:
 
 
 def no_place(event: str) -> set[str]:
-    """What Perfetto's messages lack, of events that keep them; a warning tells it."""
-    if event.startswith(("vmscan:mm_vmscan_direct_reclaim", "vmscan:mm_shrink_slab")):
-        return {"memcg_id"}  # 7.2
-    return set()
+    """Fields of the header, and what Perfetto's messages lack: a warning tells that."""
+    is_left_out = event.startswith(("vmscan:mm_vmscan_direct_reclaim", "vmscan:mm_shrink_slab"))
+    return {"common_flags", "memcg_id"} if is_left_out else {"common_flags"}  # 7.2
 
 
 def as_shown(loaded: Loaded, value: Any, kind: str, ours: Any) -> Any:
