@@ -17,6 +17,8 @@
 -- @column   blocked_ns INTEGER their time
 -- @column   explained_ns INTEGER of that, in a known wait
 -- @column   unexplained_ns INTEGER the rest
+-- @column   waits_ns INTEGER its waits of any cause: no shorter than blocked,
+--   longer where it also ran, as in reclaim
 -- @column   coverage_ratio REAL explained over blocked
 -- @metric   unexplained_ns neutral: time a task was blocked for reasons that no
 --   recorded event shows
@@ -34,22 +36,28 @@ WITH
       AND in_time!(s.ts, b)
     GROUP BY t.task_id, t.tid, t.comm
   ),
-  unknown AS (
-    SELECT w.task_id, sum(w.dur) AS dur
+  waited AS (
+    SELECT
+      w.task_id,
+      sum(w.dur) AS waits_ns,
+      sum(
+        CASE WHEN w.kind = 'blocked outside throttling' AND w.basis = 'sched'
+          THEN w.dur
+        END
+      ) AS dur
     FROM wb_stall AS w
     CROSS JOIN wb_bounds AS b
-    WHERE w.kind = 'blocked outside throttling'
-      AND w.basis = 'sched'
-      AND in_time!(w.ts, b)
+    WHERE in_time!(w.ts, b)
     GROUP BY w.task_id
   )
 SELECT
   k.tid, k.comm, k.sleeps_count, k.blocked_ns,
   k.blocked_ns - coalesce(u.dur, 0) AS explained_ns,
   coalesce(u.dur, 0) AS unexplained_ns,
+  coalesce(u.waits_ns, 0) AS waits_ns,
   1.0 * (k.blocked_ns - coalesce(u.dur, 0)) / k.blocked_ns AS coverage_ratio
 FROM slept AS k
 CROSS JOIN wb_params AS p
-LEFT JOIN unknown AS u ON u.task_id = k.task_id
+LEFT JOIN waited AS u ON u.task_id = k.task_id
 WHERE of_task!(k, p)
 ORDER BY unexplained_ns DESC, k.blocked_ns DESC, k.tid, k.task_id;

@@ -25,6 +25,7 @@
 --   rate
 -- @column   residual_ratio REAL (other - trace) / other; of the control law the
 --   share of events that disagree; NULL = not comparable
+-- @column   bound_ratio REAL a residual beyond it differs or is not comparable
 -- @column   verdict TEXT agrees, differs, not recorded, or not comparable: both
 --   are there and tell nothing of each other
 -- @column   is_binding INTEGER 1: the trace of a whole run has to agree; 0:
@@ -71,8 +72,10 @@ WITH
     CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      b.place, b.source, b.what, 'bytes', b.trace_value, b.other_value, 0,
-      v.counter_lag_pages * u.page_bytes,
+      b.place, b.source, b.what, b.unit, b.trace_value, b.other_value, 0,
+      CASE b.unit WHEN 'ns' THEN v.loss_least_ns
+        ELSE v.counter_lag_pages * u.page_bytes
+      END,
       CASE b.is_more WHEN 1 THEN v.enclosed_ratio ELSE v.same_ratio END,
       v.same_ratio, NULL, b.differs_why, b.differs_why, b.about,
       'there is too little of it: counters lag by as much',
@@ -82,7 +85,7 @@ WITH
     CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
-      s.place, 'sched_switch', 'throttle sleeps', 'ns', s.pause_ns, s.slept_ns,
+      17, 'sched_switch', 'throttle sleeps', 'ns', s.pause_ns, s.slept_ns,
       1, 0,
       v.same_ratio + 1.0 * s.pauses_count * v.sleep_late_ns / s.slept_ns,
       v.same_ratio, NULL,
@@ -96,13 +99,15 @@ WITH
     UNION ALL
     SELECT
       t.place, t.source, t.what, 'events', t.trace_value, t.other_value, 1, 0,
-      NULL, NULL, t.differs_why, NULL, NULL, t.about, NULL, NULL
+      CASE t.place WHEN 21 THEN v.same_ratio ELSE 0 END,
+      NULL, t.differs_why, NULL, NULL, t.about, NULL, NULL
     FROM _check_trace AS t
+    CROSS JOIN wb_rule AS v
     UNION ALL
     SELECT
-      19, 'kernel', 'control law', 'events', nullif(w.replayed_count, 0),
+      20, 'kernel', 'control law', 'events', nullif(w.replayed_count, 0),
       CASE WHEN w.replayed_count > 0 THEN w.agreed_count END,
-      1, 0, NULL, NULL,
+      1, 0, v.law_ratio, v.law_ratio,
       CASE
         WHEN w.replayed_count - w.agreed_count > v.law_ratio * w.replayed_count
           THEN w.why
@@ -148,6 +153,11 @@ SELECT
       THEN 1.0 * (j.trace_value - j.other_value) / j.trace_value
     ELSE 1.0 * (j.other_value - j.trace_value) / nullif(j.other_value, 0)
   END AS residual_ratio,
+  CASE
+    WHEN j.verdict IN ('not comparable', 'not recorded') THEN NULL
+    WHEN j.trace_value > j.other_value THEN j.less_ratio
+    ELSE coalesce(j.more_ratio, v.enclosed_ratio)
+  END + 1.0 * j.slack / nullif(j.other_value, 0) AS bound_ratio,
   j.verdict, j.is_binding,
   coalesce(j.unknown_why, j.fault, j.small_why, j.about) AS why
 FROM (
@@ -161,6 +171,7 @@ FROM (
     END AS verdict
   FROM judged AS f
 ) AS j
+CROSS JOIN wb_rule AS v
 ORDER BY j.place, j.what;
 
 -- @view     _check_law
@@ -241,10 +252,8 @@ WITH
   curve(what) AS (VALUES ('nr_dirtied'), ('nr_written'))
 SELECT
   c.what,
-  CASE c.what WHEN 'nr_dirtied' THEN f.nr_dirtied ELSE f.nr_written END
-    AS first_value,
-  CASE c.what WHEN 'nr_dirtied' THEN l.nr_dirtied ELSE l.nr_written END
-    AS last_value,
+  iif(c.what = 'nr_dirtied', f.nr_dirtied, f.nr_written) AS first_value,
+  iif(c.what = 'nr_dirtied', l.nr_dirtied, l.nr_written) AS last_value,
   l.nr_writeback AS open_count
 FROM curve AS c
 -- Looked up, each of its own: there can be millions.
@@ -274,26 +283,20 @@ JOIN raw_global_dirty_state AS l
 --   block/blk-core.c submit_bio()
 CREATE VIEW _check_counter AS
 WITH
-  asked(place, source, what, unit, event, is_binding) AS (
+  asked(place, what, unit, event, is_binding) AS (
     VALUES
-      (1, 'vmstat', 'nr_dirtied', 'pages', 'writeback:global_dirty_state', 1),
-      (2, 'vmstat', 'nr_written', 'pages', 'writeback:global_dirty_state', 1),
-      (3, 'vmstat', 'pgpgout', 'bytes', 'block:block_rq_complete', 0),
-      (4, 'block stat', 'write_sectors', 'bytes',
-        'block:block_rq_complete', 0),
-      (5, 'vmstat', 'nr_vmscan_write', 'pages', 'vmscan:mm_vmscan_*write*', 1),
-      (6, 'vmstat', 'swap and files', 'pages', 'vmscan:mm_vmscan_*write*', 1),
-      (7, 'vmstat', 'pgscan_kswapd', 'pages',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
-      (8, 'vmstat', 'pgsteal_kswapd', 'pages',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+      (0, 'nr_dirtied', 'pages', 'writeback:global_dirty_state', 1),
+      (1, 'nr_written', 'pages', 'writeback:global_dirty_state', 1),
+      (2, 'pgpgout', 'bytes', 'block:block_rq_complete', 0),
+      (3, 'write_sectors', 'bytes', 'block:block_rq_complete', 0),
+      (4, 'nr_vmscan_write', 'pages', 'vmscan:mm_vmscan_*write*', 1),
+      (5, 'swap and files', 'pages', 'vmscan:mm_vmscan_*write*', 1),
+      (6, 'pgscan_kswapd', 'pages', 'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+      (7, 'pgsteal_kswapd', 'pages', 'vmscan:mm_vmscan_lru_shrink_inactive', 1),
       -- Kernels count node, memory cgroup and proactive reclaim here or not.
-      (9, 'vmstat', 'pgscan_direct', 'pages',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
-      (10, 'vmstat', 'pgsteal_direct', 'pages',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
-      (11, 'vmstat', 'allocstall', 'calls',
-        'vmscan:mm_vmscan_direct_reclaim_begin', 1)
+      (8, 'pgscan_direct', 'pages', 'vmscan:mm_vmscan_lru_shrink_inactive', 0),
+      (9, 'pgsteal_direct', 'pages', 'vmscan:mm_vmscan_lru_shrink_inactive', 0),
+      (10, 'allocstall', 'calls', 'vmscan:mm_vmscan_direct_reclaim_begin', 1)
   ),
   known AS (
     SELECT
@@ -306,7 +309,10 @@ WITH
   ),
   joined AS (
     SELECT
-      a.place, a.source, a.what, a.unit, a.event, a.is_binding,
+      a.place,
+      CASE a.what WHEN 'write_sectors' THEN 'block stat' ELSE 'vmstat' END
+        AS source,
+      a.what, a.unit, a.event, a.is_binding,
       t.told_value,
       t.counted_value AS other_value,
       CASE a.unit
@@ -367,13 +373,14 @@ SELECT
 FROM joined AS j;
 
 -- @view     _check_bytes
--- @summary  Bytes that were dirtied or written, by the trace and by others.
+-- @summary  Bytes dirtied or written and time asleep, by the trace and others.
 -- @grain    source; order place
 -- @column   place INTEGER order in the table
 -- @column   source TEXT what the trace is compared with
 -- @column   what TEXT what is compared
--- @column   trace_value INTEGER bytes
--- @column   other_value INTEGER bytes
+-- @column   unit TEXT bytes or ns
+-- @column   trace_value INTEGER of the trace
+-- @column   other_value INTEGER of the source
 -- @column   is_more INTEGER 1: the other one has more, as a rule
 -- @column   unknown_why TEXT why they cannot be compared
 -- @column   differs_why TEXT what can make a difference
@@ -384,15 +391,14 @@ CREATE VIEW _check_bytes AS
 WITH
   state AS (
     SELECT
-      max(CASE g.what WHEN 'nr_dirtied' THEN g.bytes END) AS dirtied,
-      max(CASE g.what WHEN 'nr_written' THEN g.bytes END) AS written
-    FROM (
-      SELECT s.what, (s.last_value - s.first_value) * u.page_bytes AS bytes
-      FROM _check_state AS s
-      CROSS JOIN wb_units AS u
-      WHERE 'writeback:global_dirty_state'
+      max(CASE g.what WHEN 'nr_dirtied' THEN g.last_value - g.first_value END)
+        * u.page_bytes AS dirtied,
+      max(CASE g.what WHEN 'nr_written' THEN g.last_value - g.first_value END)
+        * u.page_bytes AS written
+    FROM wb_units AS u
+    LEFT JOIN _check_state AS g
+      ON 'writeback:global_dirty_state'
         IN (SELECT r.event FROM _check_recorded AS r)
-    ) AS g
   ),
   fio_job AS (
     SELECT
@@ -444,7 +450,7 @@ WITH
     FROM state AS s
     UNION ALL
     SELECT
-      14.5, 'probes', 'dirtied bytes', s.dirtied,
+      15, 'probes', 'dirtied bytes', s.dirtied,
       (
         SELECT sum(c.dirtied_bytes)
         FROM wb_call AS c
@@ -458,12 +464,12 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_balance_dirty_pages_entry)
     UNION ALL
     SELECT
-      15, 'block events', 'written bytes', s.written,
+      16, 'block events', 'written bytes', s.written,
       (
-        SELECT sum(c.nr_sector)
-        FROM raw_block_rq_complete AS c
-        WHERE c.op = 'write'
-      ) * u.sector_bytes, 1,
+        SELECT nullif(v.told_value, 0)
+        FROM _check_value AS v
+        WHERE v.what = 'pgpgout'
+      ), 1,
       NULL, 'block:block_rq_complete',
       CASE WHEN EXISTS (SELECT 1 FROM write_errors)
         THEN 'writes failed, and the counters count them as written'
@@ -472,10 +478,18 @@ WITH
       END,
       'pages whose writeback ended are on a device; journals come on top'
     FROM state AS s
-    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      22, 'stalls', 'state D', sum(c.blocked_ns), sum(c.waits_ns), 1,
+      CASE count(*) WHEN 0 THEN 'no sleep of 1 ms or more is told' END, NULL,
+      'sleeps that are in no wait, or waits in which tasks run, as in reclaim',
+      'each sleep of 1 ms or more is in one wait; calls and reclaim also run'
+    FROM blocked_coverage AS c
   )
 SELECT
-  s.place, s.source, s.what, s.trace_value, s.other_value, s.is_more,
+  s.place, s.source, s.what,
+  CASE s.source WHEN 'stalls' THEN 'ns' ELSE 'bytes' END AS unit,
+  s.trace_value, s.other_value, s.is_more,
   CASE
     WHEN s.unknown_why IS NOT NULL THEN s.unknown_why
     WHEN s.event IS NOT NULL
@@ -497,7 +511,6 @@ CROSS JOIN wb_units AS u;
 -- @view     _check_sleep
 -- @summary  Pauses that tasks were told, and how long they slept then.
 -- @grain    one row
--- @column   place INTEGER order in the table
 -- @column   pauses_count INTEGER pauses
 -- @column   pause_ns INTEGER their sum; NULL = not recorded
 -- @column   slept_ns INTEGER sum of the first sleep in state D after each
@@ -539,7 +552,6 @@ WITH
     GROUP BY u.ms_ns
   )
 SELECT
-  16 AS place,
   s.pauses_count,
   CASE WHEN r.events_count = 2 THEN s.pause_ns END AS pause_ns,
   CASE WHEN r.events_count = 2 THEN s.slept_ns END AS slept_ns,
@@ -617,7 +629,7 @@ WITH
     FROM throttle_closure AS t
   )
 SELECT
-  20 AS place,
+  21 AS place,
   c.source, c.what,
   c.events_count - c.wrong_count AS trace_value,
   c.events_count AS other_value,
@@ -629,7 +641,7 @@ CROSS JOIN wb_rule AS v
 WHERE c.events_count >= v.few_calls_count
 UNION ALL
 SELECT
-  17, 'ring buffer', 'events kept', h.events_count,
+  18, 'ring buffer', 'events kept', h.events_count,
   CASE WHEN l.unknown_count = 0 THEN h.events_count + l.lost_count END,
   CASE
     WHEN l.unknown_count > 0
@@ -642,7 +654,7 @@ FROM held AS h
 CROSS JOIN lost AS l
 UNION ALL
 SELECT
-  18, 'trace file', 'events read', h.events_count,
+  19, 'trace file', 'events read', h.events_count,
   CASE WHEN d.why IS NULL THEN h.events_count END, d.why, 'read to its end'
 FROM held AS h
 LEFT JOIN (SELECT a.why FROM damage AS a ORDER BY a.place, a.why LIMIT 1) AS d;
@@ -658,26 +670,23 @@ LEFT JOIN (SELECT a.why FROM damage AS a ORDER BY a.place, a.why LIMIT 1) AS d;
 --   devices
 CREATE VIEW _check_disk AS
 WITH
-  told AS (
+  gained AS (
     SELECT
       s.object AS disk,
       max(CASE s.name WHEN 'dev_major' THEN s.value END) || ':'
         || max(CASE s.name WHEN 'dev_minor' THEN s.value END) AS device,
-      max(CASE s.name || s.sample WHEN 'write_sectorsafter' THEN s.value END)
-        - max(CASE s.name || s.sample WHEN 'write_sectorsbefore' THEN s.value
-        END) AS sectors
+      (
+        (
+          max(iif(s.name || s.sample = 'write_sectorsafter', s.value, NULL))
+          - max(iif(s.name || s.sample = 'write_sectorsbefore', s.value, NULL))
+          + u.long_half & u.long_mask
+        ) - u.long_half
+      ) * u.sector_bytes AS written_bytes
     FROM raw_sample AS s
+    CROSS JOIN wb_units AS u
     WHERE s.source = 'block'
       AND s.name IN ('dev_major', 'dev_minor', 'write_sectors')
-    GROUP BY s.object
-  ),
-  gained AS (
-    SELECT
-      t.disk, t.device,
-      (((t.sectors + u.long_half) & u.long_mask) - u.long_half)
-        * u.sector_bytes AS written_bytes
-    FROM told AS t
-    CROSS JOIN wb_units AS u
+    GROUP BY s.object, u.sector_bytes
   ),
   done AS (
     SELECT
@@ -693,14 +702,9 @@ SELECT g.disk, g.written_bytes, d.bytes AS done_bytes
 FROM gained AS g
 LEFT JOIN done AS d ON d.device = g.device
 WHERE g.written_bytes >= 0
-  AND (
-    d.device IS NOT NULL
-    OR (
-      g.device IS NULL
-      AND g.disk NOT GLOB 'dm-*'
-      AND g.disk NOT GLOB 'md[0-9]*'
-    )
-  );
+  AND (d.device IS NOT NULL OR g.device IS NULL)
+  AND (d.device IS NOT NULL OR g.disk NOT GLOB 'dm-*')
+  AND (d.device IS NOT NULL OR g.disk NOT GLOB 'md[0-9]*');
 
 -- @view     _check_value
 -- @summary  What events tell of counters of vmstat and of disks, and what the
@@ -711,6 +715,7 @@ WHERE g.written_bytes >= 0
 -- @column   counted_value INTEGER by the files
 CREATE VIEW _check_value AS
 WITH
+  wanted(kind) AS (VALUES ('pgscan'), ('pgsteal'), ('swap and files')),
   completed AS (
     SELECT coalesce(sum(c.nr_sector * u.sector_bytes), 0) AS bytes
     FROM raw_block_rq_complete AS c
@@ -768,13 +773,7 @@ WITH
       )
     FROM reclaim_efficiency AS r
     CROSS JOIN wb_units AS o
-    CROSS JOIN (
-      SELECT 'pgscan' AS kind
-      UNION ALL
-      SELECT 'pgsteal'
-      UNION ALL
-      SELECT 'swap and files'
-    ) AS n
+    CROSS JOIN wanted AS n
     LEFT JOIN wb_vmstat AS k ON k.name = n.kind || '_khugepaged'
     GROUP BY 1
     UNION ALL

@@ -56,15 +56,8 @@ WITH
       l.place, l.name,
       CASE l.name
         WHEN 'Minor Faults' THEN g.pgfault - g.pgmajfault
-        WHEN 'Major Faults' THEN g.pgmajfault
-        WHEN 'Page Ins' THEN g.pgpgin
-        WHEN 'Page Outs' THEN g.pgpgout
-        WHEN 'Swap Ins' THEN g.pswpin
-        WHEN 'Swap Outs' THEN g.pswpout
-        WHEN 'Swap Outs to zswap'
-          THEN CASE WHEN g.zswpout > 0 THEN g.zswpout END
-        WHEN 'Swap Outs zero-filled'
-          THEN CASE WHEN g.swpout_zero > 0 THEN g.swpout_zero END
+        WHEN 'Swap Outs to zswap' THEN nullif(c.gained_count, 0)
+        WHEN 'Swap Outs zero-filled' THEN nullif(c.gained_count, 0)
         WHEN 'Swap total' THEN g.pswpin + g.pswpout
         WHEN 'Allocation stalls' THEN g.allocstall
         WHEN 'Direct pages scanned' THEN n.direct_scan
@@ -79,14 +72,9 @@ WITH
         WHEN 'Direct velocity' THEN n.direct_velocity
         WHEN 'Percentage direct scans'
           THEN 100.0 * n.direct_scan / nullif(n.direct_scan + n.kswapd_scan, 0)
-        WHEN 'Page writes by reclaim' THEN g.vmscan_write
         WHEN 'Page writes file' THEN f.file_writes
         WHEN 'Page writes anon' THEN g.vmscan_write - f.file_writes
-        WHEN 'Page reclaim immediate' THEN g.immediate
-        WHEN 'Page rescued immediate' THEN g.pgrescued
-        WHEN 'Slabs scanned' THEN g.slabs_scanned
-        WHEN 'Direct inode steals' THEN g.pginodesteal
-        WHEN 'Kswapd inode steals' THEN g.kswapd_inodesteal
+        ELSE c.gained_count
       END AS value,
       CASE l.name
         WHEN 'Allocation stalls' THEN n.stalls
@@ -133,6 +121,7 @@ WITH
     CROSS JOIN _mmtests_scan AS n
     CROSS JOIN file_write AS f
     CROSS JOIN span AS s
+    LEFT JOIN wb_vmstat AS c ON c.name = l.counter
   )
 SELECT
   o.name,
@@ -217,41 +206,18 @@ FROM line AS l;
 -- @grain    one row
 -- @column   pgfault INTEGER pgfault, by how much it grew
 -- @column   pgmajfault INTEGER pgmajfault, by how much it grew
--- @column   pgpgin INTEGER pgpgin, by how much it grew
--- @column   pgpgout INTEGER pgpgout, by how much it grew
 -- @column   pswpin INTEGER pswpin, by how much it grew
 -- @column   pswpout INTEGER pswpout, by how much it grew
--- @column   zswpout INTEGER zswpout, by how much it grew
--- @column   swpout_zero INTEGER swpout_zero, by how much it grew
 -- @column   vmscan_write INTEGER nr_vmscan_write, by how much it grew
--- @column   immediate INTEGER nr_vmscan_immediate_reclaim, by how much it grew
--- @column   pgrescued INTEGER pgrescued, by how much it grew
--- @column   slabs_scanned INTEGER slabs_scanned, by how much it grew
--- @column   pginodesteal INTEGER pginodesteal, by how much it grew
--- @column   kswapd_inodesteal INTEGER kswapd_inodesteal, by how much it grew
 -- @column   allocstall INTEGER allocstall of all zones, by how much it grew
 CREATE VIEW _mmtests_gained AS
 SELECT
   sum(CASE v.name WHEN 'pgfault' THEN v.gained_count END) AS pgfault,
   sum(CASE v.name WHEN 'pgmajfault' THEN v.gained_count END) AS pgmajfault,
-  sum(CASE v.name WHEN 'pgpgin' THEN v.gained_count END) AS pgpgin,
-  sum(CASE v.name WHEN 'pgpgout' THEN v.gained_count END) AS pgpgout,
   sum(CASE v.name WHEN 'pswpin' THEN v.gained_count END) AS pswpin,
   sum(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
-  sum(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
-  sum(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
-    AS swpout_zero,
   sum(CASE v.name WHEN 'nr_vmscan_write' THEN v.gained_count END)
     AS vmscan_write,
-  sum(CASE v.name WHEN 'nr_vmscan_immediate_reclaim' THEN v.gained_count
-    END) AS immediate,
-  sum(CASE v.name WHEN 'pgrescued' THEN v.gained_count END) AS pgrescued,
-  sum(CASE v.name WHEN 'slabs_scanned' THEN v.gained_count END)
-    AS slabs_scanned,
-  sum(CASE v.name WHEN 'pginodesteal' THEN v.gained_count END)
-    AS pginodesteal,
-  sum(CASE v.name WHEN 'kswapd_inodesteal' THEN v.gained_count END)
-    AS kswapd_inodesteal,
   sum(CASE WHEN v.name GLOB 'allocstall*' THEN v.gained_count END)
     AS allocstall
 FROM wb_vmstat AS v;

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import zipfile
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -192,28 +190,12 @@ def test_somebody_elses_database_in_place_of_a_trace(
     assert not (tmp_path / "out").exists()
 
 
-def _zip(path: Path) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("trace.dat", b"\x17\x08\x44tracing" + bytes(100))
-
-
-def _write(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
-
-
 @pytest.mark.parametrize(
-    ("make", "word"),
-    [
-        (_write(b"\x89PNG\r\n\x1a\n" + bytes(100)), "PNG"),
-        (_write(b"\x7fELF\x02\x01\x01" + bytes(100)), "ELF"),
-    ],
-    ids=["PNG", "ELF"],
+    ("magic", "word"), [(b"\x89PNG\r\n\x1a\n", "PNG"), (b"\x7fELF\x02\x01\x01", "ELF")]
 )
-def test_other_files_are_named(
-    wbscope: Wbscope, tmp_path: Path, make: Callable[[Path], None], word: str
-) -> None:
+def test_other_files_are_named(wbscope: Wbscope, tmp_path: Path, magic: bytes, word: str) -> None:
     source = tmp_path / "other"
-    make(source)
+    source.write_bytes(magic + bytes(100))
     code, said = _ingest(wbscope, source, tmp_path / "run.db")
     assert code == 3, said
     assert said.startswith(f"error[not-a-trace]: {source}: "), said

@@ -291,17 +291,13 @@ def _check_blocks(agreement: Agreement) -> Iterator[Block]:
     compared = [_cells(row) for row in rows if row["verdict"] in COMPARED]
     columns = ("verdict", "source", "what", "trace", "other", "residual")
     yield Table(Result("check", columns, {}, compared), "Comparisons")
-    for place, text in enumerate(_reasons(rows)):
-        yield Text(text, apart=place == 0)
+    yield from (Text(text, apart=place == 0) for place, text in enumerate(_reasons(rows)))
 
 
 def check_json(agreement: Agreement) -> str:
     """The verdict and the rows of the query."""
-    head = {
-        "run": agreement.run,
-        "verdict": agreement.told(),
-        "passed": not agreement.faults,
-    }
+    passed = not agreement.faults
+    head = {"run": agreement.run, "verdict": agreement.told(), "passed": passed}
     return document("check", head, result_body(agreement.result))
 
 
@@ -313,20 +309,20 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _amount(unit: str, value: Any) -> Amount:
     """Sizes and times with a prefix; pages, calls and events as the kernel counts them."""
-    known = unit if unit in ("bytes", "ns") else None
-    text = format_value("value", known, value)
-    return Amount(text if known is not None or value is None else f"{text} {unit}")
+    if unit in ("bytes", "ns") or value is None:
+        return Amount(format_value("value", unit, value))
+    return Amount(f"{format_value('value', None, value)} {unit}")
 
 
 def _share(value: float | None) -> Amount:
     """No -0.0 %."""
-    known = None if value is None else round(value, _DIGITS) + 0.0
-    return Amount(format_value("residual_ratio", "ratio", known))
+    return Amount(format_value("ratio", "ratio", value and round(value, _DIGITS) + 0.0))
 
 
 def _reasons(rows: list[Row]) -> list[str]:
-    """Why what differs may do so, what the law says, and what is not there."""
+    """Why what differs may do so, the bounds of what agrees, what the law says and what lacks."""
     texts = []
+    agreed: dict[str, dict[str, float]] = {}
     missing: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         name = f"{row['source']} {row['what']}"
@@ -337,5 +333,9 @@ def _reasons(rows: list[Row]) -> list[str]:
             texts.append(f"differs: {name}: {row['why']}{must}")
         elif row["what"] == _LAW:
             texts.append(f"{_LAW}: {row['why']}")
+        elif row["bound_ratio"] and row["trace_value"] != row["other_value"]:
+            agreed.setdefault(row["why"], {})[name] = row["bound_ratio"]
+    for why, bounds in agreed.items():
+        texts.append(f"bound {_share(max(bounds.values()))}: {', '.join(bounds)}: {why}")
     texts += [f"{told}: {', '.join(names)}: {why}" for (told, why), names in missing.items()]
     return texts

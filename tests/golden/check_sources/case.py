@@ -188,6 +188,7 @@ CHECKS = [
             _row("ring buffer", "events kept", _EVENTS, _EVENTS),
             _row("trace file", "events read", _EVENTS, _EVENTS),
             _row("kernel", "control law", 2, 2),
+            _row("stalls", "state D", 158 * _MS, 161 * _MS),  # and reclaim, which ran
         ],
     ),
     Check(
@@ -209,6 +210,7 @@ CHECKS = [
             _row("ring buffer", "events kept", _EVENTS, _EVENTS + 23, "differs"),
             _row("trace file", "events read", _EVENTS, _EVENTS),
             _row("kernel", "control law", 2, 1, "differs", 0.5),
+            _row("stalls", "state D", None, None, "not recorded"),
         ],
         warning_words=("lost-events",),
     ),
