@@ -9,8 +9,8 @@
 -- @sentence  {bdi} completed nothing for {silent_ns} while it had requests[,
 --   until {end:raw}].
 -- @evidence  block_latency: silent_ns = max(silent_max_ns, device={bdi})
--- @advice    No setting of writeback helps: look at the device and at the log
---   of the kernel (dmesg) for timeouts, resets and errors.
+-- @advice    No setting of writeback helps: look at the device, at limits that
+--   a hypervisor sets it (burst credit), and at the log of the kernel (dmesg).
 -- @events    block:block_rq_issue, block:block_rq_complete
 -- @column    cost_task_ns INTEGER 0: waits for it have findings of their own
 -- @column    severity TEXT severe or warning

@@ -2,13 +2,14 @@
 -- @finding   held_by_task
 -- @title     Tasks wait for another task
 -- @summary   Tasks were blocked until another task woke them, which was not
---   throttled for most of that time: it held a lock, or anything else, that
---   they needed. What that is the trace does not show.
+--   throttled for most of that time: it held a lock that they needed, or they
+--   waited until it would exec (vfork) or exit. The trace does not show which.
 -- @when      held_by_task
 -- @severity  warning
 -- @confidence inferred
 -- @sentence  {tasks} waited {cost_task_ns} (longest {longest_ns})[ on {bdi}]
---   until {holder} ended the wait: for a lock, or anything else that it held.
+--   until {holder} ended the wait: for a lock that it held, or for itself, as
+--   after vfork().
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=held_by_task);
 --   longest_ns = max(max_ns, finding=held_by_task)
 -- @advice    Look at what {holder} did meanwhile: wbscope query stalls RUN.

@@ -31,8 +31,6 @@
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where the disk got much less than the
 --   pages that were written
--- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
---   disk_rates that of the whole run
 -- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up for this reason
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
@@ -45,12 +43,8 @@
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
 --   wb_update_write_bandwidth()
 WITH
-  believed AS (
-    SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
-    FROM wb_bandwidth AS w
-    GROUP BY w.bdi
-  ),
-  -- Where a second of the disk is most of the pool, no ratio helps.
+  -- Where a second of the disk is most of the pool, no ratio helps; small
+  -- requests would merge less below one.
   ratio AS (
     SELECT
       d.bdi,
@@ -63,6 +57,7 @@ WITH
     CROSS JOIN wb_rule AS v
     CROSS JOIN wb_units AS k
     WHERE d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
+      AND coalesce(d.request_bytes >= v.small_request_bytes, 1)
   )
 SELECT
   t.cost_task_ns,
@@ -71,16 +66,14 @@ SELECT
   CASE WHEN d.reached_ratio IS NULL THEN 'measured' ELSE 'inferred' END
     AS confidence,
   t.tasks, t.bdi,
-  e.bytes_per_s AS believed_bytes_per_s,
-  d.disk_bytes_per_s, t.call_part_ns, r.max_percent,
+  d.believed_bytes_per_s, d.disk_bytes_per_s, t.call_part_ns, r.max_percent,
   CASE WHEN r.has_strict THEN 1 END AS strict,
   CASE WHEN r.has_strict THEN 0 END AS lax,
   CASE r.has_strict WHEN 0 THEN r.release END AS old_release,
   t.first_ts, t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN believed AS e ON e.bdi = t.bdi
+JOIN disk_rates AS d ON d.bdi = t.bdi
 LEFT JOIN ratio AS r ON r.bdi = t.bdi
 WHERE t.finding = 'new_bdi_bandwidth' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

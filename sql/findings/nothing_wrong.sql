@@ -15,9 +15,10 @@
 --   more in all never gets an all-clear.
 -- @severity  ok
 -- @confidence measured
--- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty, of a
---   limit of {limit_max_bytes}, and] {calm}[tasks were throttled for {held_ns},
---   no write for longer than {longest_ns}][; other waits took {other_ns}][;
+-- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty, of
+--   thresholds of {bg_thresh_bytes} (background) and {thresh_bytes}, and]
+--   {calm}[tasks were throttled for {held_ns}, no write for longer than
+--   {longest_ns}][; other waits took {other_ns}][;
 --   {task} was asleep for {asleep_ratio} of the {life_ns} that it was seen][,
 --   and the trace does not show that {asleep_bdi} was busy all that time][;
 --   {stuck:raw}][; by PSI, tasks waited for {resource:raw} for a fifth of the
@@ -25,7 +26,7 @@
 --   ready and had no {cpu:raw} for half of the time or more][;
 --   {excerpt:raw}]{unseen:raw}.
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
---   limit_max_bytes = max(limit_max_bytes)
+--   bg_thresh_bytes = max(bg_thresh_bytes); thresh_bytes = max(thresh_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
 --   max(whole_call_max_ns, kind=throttle); life_ns = max(life_ns, tid={tid});
 --   asleep_ratio = max(asleep_ratio, tid={tid}); other_ns =
@@ -67,7 +68,6 @@
 -- @column    command TEXT what records the rest; NULL with an all-clear
 -- @column    part TEXT that only a part was looked at, or little time; empty
 --   for the whole
--- @column   limit_max_bytes INTEGER highest limit
 -- @source    docs/findings.md
 WITH
   -- The events of 2011 tell no calls: each wait is one then.
@@ -205,7 +205,7 @@ SELECT
     WHEN l.is_short THEN ' in so short a time'
     ELSE ''
   END AS part,
-  m.dirty_max_bytes, m.limit_max_bytes
+  m.dirty_max_bytes, m.bg_thresh_bytes, m.thresh_bytes
 FROM dirty_limits AS m
 CROSS JOIN summed AS s
 CROSS JOIN length AS l

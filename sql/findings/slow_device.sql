@@ -11,12 +11,12 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for {bdi}[, which writes
---   {disk_bytes_per_s}][; it is slow itself: the disks below it were busy for
---   {below_ratio} of its time][; its pages are compressed, or not all are
---   written: {reached_ratio} of their bytes reached the disk][; one write was
---   blocked for {call_part_ns} of that][; {mate:raw} wrote to {mate_bdi}, which
---   lies on the same disk][; {light_task} waited {light_ns} of it and dirtied
---   only {light_bytes}].
+--   {disk_bytes_per_s}][ in requests of {request_bytes}][; it is slow itself:
+--   the disks below it were busy for {below_ratio} of its time][; its pages are
+--   compressed, or not all are written: {reached_ratio} of their bytes reached
+--   the disk][; one write was blocked for {call_part_ns} of that][; {mate:raw}
+--   wrote to {mate_bdi}, which lies on the same disk][; {light_task} waited
+--   {light_ns} of it and dirtied {light_bytes}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_part_ns = max(call_part_max_ns, finding=slow_device,
 --   bdi={bdi}); light_ns = sum(total_ns, finding=slow_device, bdi={bdi},
@@ -24,13 +24,14 @@
 -- @evidence  throttle_by_task --bdi {bdi}: light_bytes =
 --   sum(dirtied_estimate_bytes, tid={light_tid}, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
---   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
---   max(reached_ratio, bdi={bdi})
+--   request_bytes = max(request_bytes, bdi={bdi}); below_ratio =
+--   max(below_ratio, bdi={bdi}); reached_ratio = max(reached_ratio, bdi={bdi})
 -- @advice    [No setting makes {disk_bdi} faster.][{loop_bdi} is at most as
---   fast as the disk of its file (loop_device).][Its writes are of
---   {request_bytes}: with a higher limit more of them merge.][ Limit its
---   writers to {wanted_bytes_per_s} in all.][ Let them start writeback as they
---   go ({how:raw}), so that dirty pages do not pile up to the limit.]
+--   fast as the disk of its file (loop_device).][Write more at a time: its
+--   requests are of {request_bytes}, and a lower limit lets fewer of them
+--   merge.][ Limit its writers to {wanted_bytes_per_s} in all.][ Let them start
+--   writeback as they go ({how:raw}), so that dirty pages do not pile up to the
+--   limit.]
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @events    writeback:balance_dirty_pages
@@ -42,8 +43,8 @@
 -- @column    loop_bdi TEXT the device, where it is one (7:*)
 -- @column    wanted_bytes_per_s REAL what it writes, where its throttled tasks
 --   dirtied half of that or more
--- @column    how TEXT by which call; NULL = they dirty mappings, or less than a
---   page in each write
+-- @column    how TEXT by which call; NULL = they dirty mappings, less than a
+--   page in each write, or in small requests
 -- @column    disk_bytes_per_s REAL what it writes; NULL = not known, or others
 --   lie on its disk and wrote more
 -- @column   call_part_ns INTEGER longest that one call of balance_dirty_pages()
@@ -89,6 +90,7 @@ SELECT
       THEN d.disk_bytes_per_s
   END AS wanted_bytes_per_s,
   CASE
+    WHEN p.request_bytes > 0 THEN NULL
     WHEN o.has_calls = 0 THEN 'sync_file_range'
     WHEN c.write_bytes >= v.large_write_bytes
       THEN 'sync_file_range, or O_DIRECT'

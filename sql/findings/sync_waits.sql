@@ -16,8 +16,8 @@
 --   {place:raw} until what was dirty was written[ to {bdi}], the longest
 --   {longest_ns}[, while writes of {writers} to that disk were throttled][;
 --   {mate:raw} wrote to {mate_bdi}, which lies on the same disk][; the disk was
---   idle for {idle_ratio} of that time: something before it holds the writes
---   back, such as io.max].
+--   idle for {idle_ratio} of that time][: something before it holds the writes
+--   back, such as {holder:raw}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
@@ -26,9 +26,9 @@
 --   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
 -- @advice    [With {idle_bdi} idle for so long, neither a limit nor a faster
---   disk helps much: look at what holds the writes back before it: io.max of
---   the cgroup, or what the flusher needs the CPU for (blocks for many small
---   files, compression, encryption).][Lower the limit to {proposed_bytes}, so
+--   disk helps much: look at what comes before it: io.max of the cgroup, or
+--   what the CPU is needed for (blocks for many small files, compression,
+--   encryption).][Lower the limit to {proposed_bytes}, so
 --   that little is queued before what has to be on the disk now.][The limit of
 --   {limit_bytes} is low already: let programs sync less often, or only the
 --   file that matters (fsync, sync_file_range).][No limit helps where no more
@@ -49,13 +49,15 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @column    severity TEXT warning or note
--- @column    confidence TEXT inferred where the disk was idle: nothing tells
---   what held the writes back
+-- @column    confidence TEXT inferred where nothing tells what held the writes
+--   back
 -- @column    title TEXT what it is where nobody was in sync or fsync
 -- @column    place TEXT in what, or for what they waited
 -- @column    idle_ratio REAL share of the waits without a request on the
 --   device, where that is most of the time; NULL = it was busy, or not known
 -- @column    idle_bdi TEXT the device, likewise: no other advice is given
+-- @column    holder TEXT what may have held the writes back, where the disk was
+--   idle nearly all the time; less is what a CPU needs between requests
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
 -- @column    mate TEXT who wrote most to another device on the same disk; NULL
@@ -113,8 +115,9 @@ SELECT
       THEN 'warning'
     ELSE 'note'
   END AS severity,
-  CASE WHEN t.device_ratio < v.most_ratio THEN 'inferred' ELSE 'measured' END
-    AS confidence,
+  CASE WHEN t.device_ratio < 1 - v.nearly_all_ratio THEN 'inferred'
+    ELSE 'measured'
+  END AS confidence,
   CASE
     WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback'
     WHEN t.device_ratio < v.most_ratio
@@ -124,6 +127,7 @@ SELECT
   CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
     AS idle_ratio,
   CASE WHEN t.device_ratio < v.most_ratio THEN t.bdi END AS idle_bdi,
+  CASE WHEN t.device_ratio < 1 - v.nearly_all_ratio THEN 'io.max' END AS holder,
   w.writers, d.mate, d.mate_bdi, a.proposed_bytes, a.background_bytes,
   CASE WHEN k.has_sync = 1 THEN a.limit_bytes END AS limit_bytes,
   CASE

@@ -47,8 +47,8 @@ WITH
 SELECT
   d.bdi, d.disk_bytes_per_s,
   CAST(d.written_bytes AS INTEGER) AS written_bytes,
-  d.busy_ns, d.reached_ratio, d.below_ratio, d.before_bytes_per_s,
-  d.after_bytes_per_s,
+  d.busy_ns, d.request_bytes, d.reached_ratio, d.below_ratio,
+  d.before_bytes_per_s, d.after_bytes_per_s,
   d.changed_ts - o.first_ts AS changed_after_ns,
   b.bytes_per_s AS believed_bytes_per_s,
   CAST(e.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)

@@ -369,14 +369,16 @@ def test_fsync_is_blamed_where_it_was_called(
     assert one.advice.text == advice
 
 
-def test_a_sync_beside_an_idle_disk(tmp_path: Path) -> None:
-    """One second, and a request for 200 ms of it."""
+@pytest.mark.parametrize(("end", "told"), [(300, "80.0 % of that time."), (150, "95.0 %")])
+def test_a_sync_beside_an_idle_disk(tmp_path: Path, end: int, told: str) -> None:
+    """One second, and a request for 200 or 50 ms of it."""
     waits = Waits(*FSYNC, *EXT4_SYNC, *_BLOCK_EVENTS, cmdlines=_COMMS)
     _fsync(waits, 0, 1000, 1, (8, 0))
-    waits.request(20, 64, issue=100, complete=300, rwbs="W")
+    waits.request(20, 64, issue=100, complete=end, rwbs="W")
     (one,) = _found(waits, tmp_path, "sync_waits")
     assert one.title == "Tasks wait in sync while the disk has little to do"
-    assert "; the disk was idle for 80.0 % of that time: something before it" in one.text
+    assert f"; the disk was idle for {told}" in one.text
+    assert ("io.max" in one.text) == (one.confidence == "inferred") == (end == 150)
     assert one.advice is not None
     assert one.advice.text.startswith("With 8:0 idle for so long, neither a limit nor a faster ")
     assert one.advice.settings == ()

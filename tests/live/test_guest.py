@@ -237,9 +237,9 @@ def _check_probed(guest: Recorder, run: str, listed: Path) -> None:
     charged = sorted(task.pages_count * 4 * _KIB for task in tasks if task.comm == "dd")[2:]
     sizes = sorted(int(line.split()[4]) for line in listed.read_text().splitlines())
     assert sizes == [mib << 20 for mib in _FILES_MIB]
-    # What a task that ended left uncounted is charged to the next one (dirty_throttle_leaks), and
-    # its own rest to none: less than a pause's pages, which are 128 and some here.
-    assert charged == [pytest.approx(size, abs=160 * 4 * _KIB) for size in sizes]
+    # Each leaves less than a pause's pages (128 and some here), which are charged to who is next.
+    rest = 160 * 4 * _KIB
+    assert all(-rest <= got - size <= 4 * rest for got, size in zip(charged, sizes, strict=True))
 
 
 def test_probes_of_others(guest: Recorder) -> None:

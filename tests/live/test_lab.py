@@ -28,7 +28,7 @@ cpus = 1
 files = ["note.txt"]
 sysctl = {{ "vm.dirty_bytes" = "8M", "vm.dirty_background_bytes" = "4M" }}
 cgroup.slow = {{ "memory.high" = "64M" }}
-disk = [{{ bytes_per_s = "20M" }}, {{ filesystem = "xfs", size = "512M", at = "logs" }}]
+disk = [{{ bytes_per_s = "4M" }}, {{ filesystem = "xfs", size = "512M", at = "logs" }}]
 prepare = "cp $LAB/note.txt $DATA/note"
 workload = '''
 cat $DATA/note > $OUT/note

@@ -119,9 +119,9 @@ CHECKS = [
         keep=lambda row: row["id"] == "slow_device",
         rows=[
             {
-                "text": "huge and tiny waited 5.20 s for 8:64, which writes 953 B/s; one write was"
-                " blocked for 200 ms of that; tiny 19 waited 1.80 s of it and dirtied only"
-                " 36.0 KiB.",
+                "text": "huge and tiny waited 5.20 s for 8:64, which writes 953 B/s in requests of"
+                " 4.00 KiB; one write was blocked for 200 ms of that; tiny 19 waited 1.80 s of it"
+                " and dirtied 36.0 KiB.",
             }
         ],
     ),
