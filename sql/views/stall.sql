@@ -506,7 +506,7 @@ SELECT
   CASE
     WHEN j.is_journal THEN 'journal commit'
     WHEN j.is_held THEN 'held by a throttled task'
-    WHEN j.waker_comm IN ('fsfreeze', 'xfs_freeze', 'dmsetup', 'lvcreate',
+    WHEN j.waker_comm IN ('fsfreeze', 'dmsetup', 'lvcreate',
       'lvm', 'lvconvert', 'qemu-ga') THEN 'frozen file system'
     WHEN j.is_told AND j.waker IS NOT NULL THEN 'held by another task'
   END AS cause,

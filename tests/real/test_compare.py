@@ -144,6 +144,7 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
     )
     machine = machine_facts() | {"hz": 1000, "hostname": "one"}
     meta = {"schema": META_SCHEMA, "command": ["dd", "of=/mnt/run-7/x"], "machine": machine}
+    meta |= {"probe": {"kind": "fprobe"}, "waits": {"kind": None, "why": "not in this kernel"}}
     (folder / "meta.json").write_text(json.dumps(meta))
     (folder / "devices").write_text("== vda\nsize 8192\nqueue/scheduler [none]\n")
     catalog = load_catalog(load_library())
@@ -157,6 +158,7 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
     assert facts["hz"] == 1000  # read by the recorder; the events only hint at 250
     assert facts["machine"] == "x86_64"  # of the trace's uname, as it was before the recorder
     assert facts["kernel"] == "6.1.0-56-cloud-amd64"
+    assert [e for e in facts["absent_events"].split() if "wbscope:" in e] == ["wbscope:blocked"]
     assert facts["device"] == "== vda size 8192 queue/scheduler [none]"
     assert "one" not in {str(fact) for fact in facts.values()}  # the host's name is no fact
 

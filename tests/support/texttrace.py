@@ -133,8 +133,8 @@ _FACTS = (
     'command ["true"]',
     "clock boot",
     "buffer_kib 64",
-    "started 100",
-    "ended 200",
+    "started 100\nended 200",
+    "waits synthetic\nwaits_missed 2",
 )
 _SENT = {
     "facts": "\n".join(_FACTS) + "\n",

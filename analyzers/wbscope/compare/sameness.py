@@ -316,9 +316,8 @@ def _file_systems(text: str) -> str | None:
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         left, right = before.split(), after.split()
-        if len(left) < 6 or len(right) < 3 or right[0] in _READ_ONLY:
-            continue
-        if right[1].startswith("/dev/"):
+        is_whole = len(left) >= 6 and len(right) >= 3
+        if is_whole and right[0] not in _READ_ONLY and right[1].startswith("/dev/"):
             mounts.append(f"{left[4]} {right[0]} {left[5]} {right[2]}")
     return "; ".join(sorted(mounts)) or None
 
@@ -328,9 +327,8 @@ def _recorded_events(run: Run) -> dict[str, Fact]:
     recorded = run.recorded()
     homes = _homes(run.library)
     seen = sorted(recorded.tables)
-    read = sorted({homes[event] for event in seen if event in homes})
     return {
-        "events": " ".join(read) or None,
+        "events": " ".join(sorted({homes[e] for e in seen if e in homes})) or None,
         # The kernel's own tracers are in every file, recorded or not.
         "other_events": " ".join(e for e in seen if e not in homes and not e.startswith("ftrace:")),
         "fields": _fields(run, [event for event in seen if event in homes]),
@@ -340,10 +338,12 @@ def _recorded_events(run: Run) -> dict[str, Fact]:
 def _absent_events(run: Run, meta: str, kernel: Fact) -> str | None:
     """What the recorder did not find, and what came with a later kernel than this."""
     told = _object(meta)
-    missing, probe = told.get("missing"), told.get("probe")
+    missing = told.get("missing")
     found = set(missing) if isinstance(missing, list) else set()
-    if isinstance(probe, dict) and probe.get("kind") is None and probe.get("why") != NOT_ASKED_FOR:
-        found |= {event for profile in run.library.profiles for event in profile.probes}
+    for event in {event for profile in run.library.profiles for event in profile.probes}:
+        made = told.get("waits" if event.endswith(":blocked") else "probe")
+        if isinstance(made, dict) and not made.get("kind") and made.get("why") != NOT_ASKED_FOR:
+            found.add(event)
     since = _releases(find_sql_dir())
     found |= {event for event, release in since.items() if is_before(str(kernel), release)}
     homes = _homes(run.library)

@@ -20,7 +20,7 @@ from wbscope.base.errors import SetupError
 from wbscope.base.system import plain_path
 from wbscope.record.choose import INSTANCE_PREFIX, Instance
 from wbscope.record.machine import kernel_hz
-from wbscope.record.probes import make_probes, remove_probes
+from wbscope.record.probes import Probes, make_probes, make_waits, remove_probes
 
 
 class Status(StrEnum):
@@ -95,23 +95,28 @@ def visible(mounts: Sequence[Mount]) -> list[Mount]:
     return [mount for mount in mounts if mounted_on(mounts, mount.place) == mount]
 
 
-_NAME = "bytes and waits"
-
-
-def probe_check(tracefs: Path) -> Check:
-    """The probes are made, enabled and removed, as record does."""
-    instance = Instance(tracefs, f"{INSTANCE_PREFIX}{os.getpid()}-doctor")
+def probe_checks(tracefs: Path) -> list[Check]:
+    """The probes and the event of blocked tasks are made and removed, as record does."""
+    instance, name = Instance(tracefs, f"{INSTANCE_PREFIX}{os.getpid()}-doctor"), "bytes and waits"
     try:
-        made = make_probes(instance)
+        made, waits = make_probes(instance), make_waits(instance)
     except SetupError as error:
-        return Check(_NAME, Status.missing, f"not known: {error.message}", error.fix)
+        return [Check(name, Status.missing, f"not known: {error.message}", error.fix)]
     finally:
         instance.remove()
         remove_probes(tracefs, instance.name)
-    if made.kind is None:
-        found = f"by events only, at least so much: {made.why}"
-        return Check(_NAME, Status.missing, found, made.fix)
-    return Check(_NAME, Status.ok, f"exact, by {made.kind} (arguments {made.arguments})")
+    exact = f"exact, by {made.kind} (arguments {made.arguments})"
+    ended = "each sleep with who ended it, by a synthetic event"
+    return [
+        _made(made, name, exact, "by events only, at least so much"),
+        _made(waits, "blocked tasks", ended, "only by profile deep"),
+    ]
+
+
+def _made(made: Probes, name: str, found: str, without: str) -> Check:
+    if made.kind:
+        return Check(name, Status.ok, found)
+    return Check(name, Status.missing, f"{without}: {made.why}", made.fix)
 
 
 _CGROUPS_NAME = "cgroup 2"

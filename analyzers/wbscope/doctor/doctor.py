@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wbscope.base.errors import SetupError
-from wbscope.doctor.checks import Check, Status, kernel_check, machine_checks, probe_check
+from wbscope.doctor.checks import Check, Status, kernel_check, machine_checks, probe_checks
 from wbscope.doctor.tracing import EventState, event_checks, event_states, tracing_checks
 from wbscope.library.catalog import Profile
 from wbscope.record.choose import available_events, mount_tracefs, mounted_tracefs
@@ -17,7 +17,7 @@ from wbscope.record.choose import available_events, mount_tracefs, mounted_trace
 def examine(
     profiles: Sequence[Profile],
     tracefs: Path | None = None,
-    probe: Callable[[Path], Check] = probe_check,
+    probe: Callable[[Path], list[Check]] = probe_checks,
 ) -> list[Check]:
     """Tracefs is mounted, as record does; an instance and probes are made, and removed."""
     tracefs, reason = tracefs or mounted_tracefs(), None
@@ -28,17 +28,15 @@ def examine(
             reason = error.message
     checks = [kernel_check(), *tracing_checks(tracefs, reason)]
     if tracefs is not None:
-        probes = None
-        if os.access(tracefs / "instances", os.W_OK | os.X_OK):
-            probes = probe(tracefs)
-        can_probe = None if probes is None else probes.status is Status.ok
+        is_ours = os.access(tracefs / "instances", os.W_OK | os.X_OK)
+        probes = probe(tracefs) if is_ours else []
+        can_probe = probes[0].status is Status.ok if probes else None
         try:
             checks += event_checks(profiles, available_events(tracefs), can_probe=can_probe)
         except OSError as error:
             found = f"not known: {error.filename}: {error.strerror}"
             checks.append(Check("events", Status.fails, found, "run as root: sudo wbscope doctor"))
-        if probes is not None:
-            checks.append(probes)
+        checks += probes
     return checks + list(machine_checks())
 
 

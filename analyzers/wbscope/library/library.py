@@ -73,7 +73,7 @@ def kept_or_read(state: str, read: Callable[[], Parsed]) -> Parsed:
     with contextlib.suppress(OSError, SetupError):
         refuse_foreign(entry)
         with private_output(entry) as private:
-            private.write_bytes(_written(parsed))
+            private.write_bytes(pickle.dumps(parsed, protocol=pickle.HIGHEST_PROTOCOL))
         trim_cache(keep=entry)
     return parsed
 
@@ -83,10 +83,6 @@ class _Reader(pickle.Unpickler):
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} is no part of a library")
         return _ALLOWED[module, name]
-
-
-def _written(parsed: Parsed) -> bytes:
-    return pickle.dumps(parsed, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _state_of(folder: Path) -> list[tuple[str, int, int, int]]:
@@ -288,7 +284,8 @@ def load_library(
 def _read(root: Path, engine: str, adapters: Adapters, query_prefix: str) -> Parsed:
     catalog = root / _CATALOG
     found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
-    macros = _macros(root / "macros.sql")
+    path = root / "macros.sql"
+    macros = read_macros(path.read_text(encoding="utf-8")) if path.exists() else []
     for part in (f"adapters/{engine}", *_FOLDERS):
         for path in sorted((root / part).glob("*.sql")):
             found += [_expanded(file, macros) for file in read_sql_file(path)]
@@ -307,10 +304,6 @@ def _read(root: Path, engine: str, adapters: Adapters, query_prefix: str) -> Par
     if query_prefix:
         _prefix_queries(files, query_prefix)
     return files, read_profiles(root / _PROFILES)
-
-
-def _macros(path: Path) -> list[Macro]:
-    return read_macros(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def _expanded(file: SqlFile, macros: Iterable[Macro]) -> SqlFile:

@@ -48,7 +48,7 @@ _MOST_STEP_ROWS = 1_000
 # What stands in the place of a view's name is no more than so many views, or it is left out; of
 # many rows fewer, as SQLite goes through all that it has no index of for each of them.
 _MOST_PARTS = 100
-_MOST_LONG_PARTS = 30
+_MOST_LONG_PARTS = 40
 _LONG_ROWS = 1 << 19
 _LEFT_OUT = "views_left_out"
 _NEW = "new_step"

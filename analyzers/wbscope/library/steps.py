@@ -199,7 +199,7 @@ class Steps:
             if urgent:
                 plan.urgent.update(names)
             there = sum(thread.is_alive() for thread in self._threads)
-            missing = min(len(plan.left()), _WORKERS, _processors()) - there
+            missing = min(len(plan.left()), _WORKERS, len(os.sched_getaffinity(0))) - there
             plan.changed.notify_all()
         for _ in range(missing):
             self._start()
@@ -481,7 +481,3 @@ def identity_of(path: Path) -> tuple[int, int] | None:
         status = path.stat()
         return status.st_dev, status.st_ino
     return None
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0))

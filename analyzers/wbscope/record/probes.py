@@ -124,6 +124,7 @@ _LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+)\s", re.MULTILINE)
 _SYNTHETIC, _BLOCKED = "synthetic", "_blocked"
 PROBES = (f"{_SYSTEM}:{ENTRY}", f"{_SYSTEM}:{RETURN}")
 BLOCKED = (f"{_SYSTEM}:{_BLOCKED[1:]}",)
+DROPPED = "wake-ups of more tasks than there is room for: those waits are not known"
 _DROPPED = re.compile(r"^\s*Dropped: (\d+)$", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
 _REMOVE_SECONDS = 2.0
@@ -348,14 +349,18 @@ def missed_facts(
     facts: dict[str, Any] = {}
     problems = []
     for key, count, told in (
-        ("probe", missed_count, f"hits of probes on {FUNCTION}() were missed: those calls are"),
-        ("waits", _dropped_count, "wake-ups of more tasks than there is room for: those waits are"),
+        (
+            "probe",
+            missed_count,
+            f"hits of probes on {FUNCTION}() were missed: those calls are not known",
+        ),
+        ("waits", _dropped_count, DROPPED),
     ):
         about_one = about.get(key) or {}
         if about_one.get("kind"):
             missed = count(tracefs, instance)
             facts[key] = {**about_one, "missed": missed}
-            problems += [f"{missed} {told} not known"] if missed else []
+            problems += [f"{missed} {told}"] if missed else []
     return facts, problems
 
 

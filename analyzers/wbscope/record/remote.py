@@ -30,7 +30,7 @@ from wbscope.record.choose import Instance
 from wbscope.record.finish import META_SCHEMA, lost_count, lost_of, save_meta
 from wbscope.record.folders import make_private, take_name, target_of
 from wbscope.record.pages import Machine, Tail, head_of, write_trace
-from wbscope.record.probes import BLOCKED, PROBES, Probes, standard_name
+from wbscope.record.probes import BLOCKED, DROPPED, PROBES, Probes, standard_name
 from wbscope.record.recorder import CUSTOM, Recording, Request
 from wbscope.record.register import COMPLETE, NOT_WHOLE
 from wbscope.record.settings import split_settings
@@ -221,6 +221,9 @@ def _meta(
         if f"{name}_ended" in numbers:
             began, ended = numbers[f"{name}_started"], numbers[f"{name}_ended"]
             meta |= {f"{name}_started_ts_ns": began, f"{name}_duration_ns": ended - began}
+    if "waits" in meta and (missed := numbers.get("waits_missed")) is not None:
+        meta["waits"]["missed"] = missed
+        meta["problems"] += [f"{missed} {DROPPED}"] if missed else []
     if "exit_code" in numbers:
         # A shell tells of a signal by a number above 128, and so do programs that pass it on.
         code = numbers["exit_code"]

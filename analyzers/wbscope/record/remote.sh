@@ -347,6 +347,8 @@ fi
 echo 0 > $own/tracing_on
 read_clock
 note ended $ts
+dropped=$(sed -n 's/^ *Dropped: / + /p' $root/instances/waits-${own##*/}/events/sched/*/hist 2>/dev/null) &&
+  note waits_missed $((0 $dropped))
 copy_after
 both after
 put_back

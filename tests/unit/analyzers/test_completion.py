@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 from support.tools import require_program
-from support.waits import GUARD_SECONDS
+from support.waits import close, spawn
 from wbscope.cli.completing import answer
 from wbscope.cli.main import main, program
 from wbscope.cli.verbs import VERBS
@@ -172,15 +171,7 @@ def test_in_the_shell(shell: str, named: Path, tmp_path: Path) -> None:
         return
     start = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[shell]
     setup = {"bash": "", "zsh": "autoload -U compinit; compinit -u; "}[shell]
-    process: pexpect.spawn[str] = pexpect.spawn(
-        path,
-        start,
-        env=environment,
-        encoding="utf-8",
-        timeout=GUARD_SECONDS,
-        dimensions=(40, 400),
-        use_poll=True,
-    )
+    process = spawn(path, *start, env=environment, size=(40, 400))
     try:
         process.sendline(f"{setup}source {script}; echo re''ady")
         process.expect("ready")
@@ -189,4 +180,4 @@ def test_in_the_shell(shell: str, named: Path, tmp_path: Path) -> None:
             process.expect_exact(line + wanted[len(line.split()[-1]) :] + " ")
             process.sendcontrol("u")
     finally:
-        process.close(force=True)
+        close(process, kill=True)

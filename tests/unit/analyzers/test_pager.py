@@ -14,7 +14,7 @@ from subprocess import Popen
 
 import pexpect
 import pytest
-from support.waits import GUARD_SECONDS
+from support.waits import GUARD_SECONDS, close, spawn
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
 _LINES = 12
@@ -57,27 +57,19 @@ def terminal() -> Iterator[Terminal]:
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             **more,
         }
-        started.append(
-            pexpect.spawn(
-                sys.executable,
-                ["-m", "wbscope", *map(str, words)],
-                env={name: value for name, value in known.items() if value is not None},
-                encoding="utf-8",
-                timeout=GUARD_SECONDS,
-                use_poll=True,  # select() has no descriptors above 1023
-                dimensions=(_LINES, 100),
-            )
-        )
+        env = {name: value for name, value in known.items() if value is not None}
+        program = (sys.executable, "-m", "wbscope", *map(str, words))
+        started.append(spawn(*program, env=env, size=(_LINES, 100)))
         return started[-1]
 
     yield start
     for process in started:
-        process.close(force=True)
+        close(process, kill=True)
 
 
 def _end(process: pexpect.spawn[str]) -> tuple[str, int | None]:
     process.expect(pexpect.EOF)
-    process.close()
+    close(process)
     return _ESCAPES.sub("", process.before or ""), process.exitstatus
 
 
@@ -88,7 +80,7 @@ def _quit(process: pexpect.spawn[str]) -> tuple[str, int | None]:
         if process.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1) == 0:
             break
     shown = process.before or ""
-    process.close()
+    close(process)
     return _ESCAPES.sub("", shown), process.exitstatus
 
 

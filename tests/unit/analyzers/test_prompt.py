@@ -25,7 +25,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from support.stdlib import ENDLESS, runs_a_statement
-from support.waits import GUARD_SECONDS, wait_until
+from support.waits import close, spawn, wait_until
 from wbscope.cli.shell import Shell
 from wbscope.cli.shell_commands import Objects, SqlCompleter, answer
 
@@ -46,16 +46,8 @@ class Screen:
             if file_bytes is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
-        self.process: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
-            ["-m", "wbscope", *words],
-            env=env,
-            encoding="utf-8",
-            timeout=GUARD_SECONDS,
-            use_poll=True,  # select() has no descriptors above 1023
-            dimensions=(lines, 100),
-            preexec_fn=limit,
-        )
+        program = (sys.executable, "-m", "wbscope", *words)
+        self.process = spawn(*program, env=env, size=(lines, 100), preexec_fn=limit)
 
     def prompt(self) -> str:
         """What was shown until the prompt is there again."""
@@ -77,7 +69,7 @@ class Screen:
 
     def end(self) -> int | None:
         self.process.expect(pexpect.EOF)
-        self.process.close()
+        close(self.process)
         return self.process.exitstatus
 
 
@@ -105,7 +97,7 @@ def terminal(database: Path, tmp_path: Path) -> Iterator[Terminal]:
 
     yield start
     for screen in screens:
-        screen.process.close(force=True)
+        close(screen.process, kill=True)
 
 
 def test_statements_of_one_line_and_of_several(terminal: Terminal) -> None:

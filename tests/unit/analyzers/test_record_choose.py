@@ -363,7 +363,7 @@ def test_the_page_tells_of_probes_once(tmp_path: Path) -> None:
     (tmp_path / "available_events").write_text("writeback:balance_dirty_pages\n")
     for status in (Status.ok, Status.missing):
         probes = Check("bytes and waits", status, "found", "fix")
-        found = examine(_PROFILES, tmp_path, lambda _, check=probes: check)
+        found = examine(_PROFILES, tmp_path, lambda _, check=probes: [check])
         checks = {check.name: check for check in found}
         assert checks["bytes and waits"] is probes
         fix = checks["patched kernel"].fix or ""

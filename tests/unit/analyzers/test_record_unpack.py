@@ -22,6 +22,7 @@ from support.faults import memory_disk, no_file_above
 from support.texttrace import sent_archive
 from support.waits import wait_until
 from wbscope.base.errors import InputError, SetupError
+from wbscope.record.probes import DROPPED
 from wbscope.record.recorder import Request
 from wbscope.record.remote import unpack, unpack_file
 
@@ -42,6 +43,8 @@ def _file(folder: Path, **more: str) -> Path:
 def test_what_the_script_sends(tmp_path: Path) -> None:
     facts = unpack(_archive(), tmp_path)
     assert (facts["events"], facts["lost"]["overwritten_count"]) == (["xhci-hcd:one"], 3)
+    assert facts["waits"]["missed"] == 2
+    assert facts["problems"] == [f"2 {DROPPED}"]
     trace = (tmp_path / "trace.dat").read_bytes()
     assert _FORMAT.encode() in trace
     assert trace[-2 * 4096 :] == b"0" * 4096 + b"2" * 4096
