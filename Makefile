@@ -67,7 +67,7 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 check: test-setup ## what a contributor runs: lint, C++ unit tests, a few cases of each quick test function
 	$(BIN)/python tools/run_tests.py quick
 
-test: test-setup ## what CI runs: every test function, of many cases the eighth of this commit
+test: test-setup ## what CI runs: every quick test function, of the others the eighth of this commit
 	$(BIN)/python tools/run_tests.py commit
 
 test-all: $(BIN)/.fleet-tools guest-kernels ## every test: all cases, Spark, HDFS, S3, guests, a new Debian; before a release

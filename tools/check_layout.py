@@ -410,10 +410,10 @@ def check_whole(paths: Sequence[str], library: Mapping[str, SqlFile]) -> Iterato
     for most, what, count in (
         (40, "documented views", sum(file.is_public() for file in views)),
         (9, "steps that several files share", sum(file.shared for file in views)),
-        (28_300, "lines of SQL", sum(lines("sql/", ".sql"))),
+        (28_299, "lines of SQL", sum(lines("sql/", ".sql"))),
         (53_775, "lines of Python", sum(python)),
         (210, "files of Python", len(python)),
-        (85_331, "lines of tests", sum(lines("tests/", ".py"))),
+        (85_319, "lines of tests", sum(lines("tests/", ".py"))),
         (28_000, "words of docs by hand", words_by_hand(paths)),
         (5_800, "words of reference by hand", words_by_hand(paths, reference=True)),
         (1_727, "tracked files", len(paths)),

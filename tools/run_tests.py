@@ -6,7 +6,7 @@ usage: tools/run_tests.py quick|commit|all    for `make check`, `make test` and 
        tools/run_tests.py costs               writes tests/costs.txt, by the last make test-all
 
 quick:  a few cases of each function
-commit: of functions with many cases the eighth of this commit, see tests/support/choice.py
+commit: of functions that take long the eighth of this commit, see tests/support/choice.py
 all:    every case, and Spark, HDFS, S3, browsers, guests, a large database, a new Debian
 
 Output is printed as a step ends, and kept in build/logs. Exit: 0, 1 if a step failed or could not

@@ -142,8 +142,7 @@ WITH
       k.*,
       d.*,
       a.tid,
-      task_name!(a)
-        AS task,
+      task_name!(a) AS task,
       a.bdi, a.asleep_ratio, a.life_ns,
       CASE
         WHEN k.is_piece THEN 'piece'

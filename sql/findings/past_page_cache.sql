@@ -20,9 +20,9 @@
 -- @evidence  copy_and_sync: calls_count = sum(calls_count, phase={call:raw});
 --   calls_mean_ns = sum(in_calls_ns, phase={call:raw}) / sum(calls_count,
 --   phase={call:raw}); calls_max_ns = max(call_max_ns, phase={call:raw})
--- @advice    Give {writer} less of {bdi}: io.max or io.latency of its cgroup,
---   or fewer requests in flight (iodepth). No limit of dirty pages changes
---   this.
+-- @advice    Give {writer} less of {bdi}: io.max of its cgroup, a target in
+--   io.latency for the cgroup of those who wait, or fewer requests in flight
+--   (iodepth). No limit of dirty pages changes this.
 -- @events    block:block_rq_issue
 -- @column    severity TEXT warning or note
 -- @column    writer TEXT the task that submitted most, and how many more did

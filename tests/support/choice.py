@@ -3,9 +3,8 @@
 
 A case belongs to one of eight parts by the hash of its name, and a commit has the part of its
 number in the history: any eight successive commits run every case. The same commit runs the same
-tests on every machine, at any time. Cases that take long are dealt in every folder, and each
-function is that takes long for its one case. What is always there: functions whose cases are cheap,
-the recordings of `pairwise()`, and what is marked `core`.
+tests on every machine, at any time. What is always there: functions whose cases are cheap, all
+together, the recordings of `pairwise()`, and what is marked `core`.
 """
 
 from __future__ import annotations
@@ -34,10 +33,6 @@ __all__ = [
 ]
 
 PARTS = 8
-_LONG_CPU_SECONDS = 1.0  # of one case, on average
-# Folders whose functions ask the same of many runs, recordings, mutants or kills. Elsewhere cases
-# are cheap and differ: all are run, but for functions that are marked `dealt` or take long.
-_MANY = frozenset({"faults", "fuzz", "perfetto", "real", "text", "traces"})
 # They wait for recordings, browsers and clusters, and few changes reach what they test: of these
 # the functions are dealt, too.
 _APART = frozenset({"fleet", "lab", "live", "ui", "viewer"})
@@ -130,12 +125,7 @@ def chosen(
 def is_dealt(cases: Sequence[Case], cost: float) -> bool:
     """Whether parts share the cases of this function: a part may have none where it is one."""
     first = cases[0]
-    return (
-        first.folder in _APART
-        or "dealt" in first.marks
-        or cost > _LONG_CPU_SECONDS * len(cases)
-        or (len(cases) > 1 and first.folder in _MANY and cost > 0)
-    )
+    return first.folder in _APART or "dealt" in first.marks or cost > 0
 
 
 def _of_function(

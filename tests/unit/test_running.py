@@ -80,13 +80,11 @@ def test_what_is_cheap_is_whole() -> None:
 
 
 def test_what_takes_long_is_dealt_in_every_folder() -> None:
-    few = [Case("unit/test_x.py::test_it", f"case{number}") for number in range(8)]
-    assert chosen(few, 0, {few[0].function: 8.0}) == set(few)
-    assert sum(len(chosen(few, part, {few[0].function: 8.1})) for part in range(PARTS)) < 24
     one = [Case("unit/test_x.py::test_it")]
-    assert sum(len(chosen(one, part, {one[0].function: 1.1})) for part in range(PARTS)) == 1
+    assert all(chosen(one, part, {}) for part in range(PARTS))
+    assert sum(len(chosen(one, part, {one[0].function: 0.6})) for part in range(PARTS)) == 1
     core = [Case("unit/test_x.py::test_it", marks=frozenset({"core"}))]
-    assert all(chosen(core, part, {core[0].function: 1.1}) for part in range(PARTS))
+    assert all(chosen(core, part, {core[0].function: 0.6}) for part in range(PARTS))
 
 
 def test_one_case_at_least() -> None:
