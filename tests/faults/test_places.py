@@ -262,17 +262,17 @@ def test_source_changes_while_it_is_read(
 
 def test_source_that_grows_is_told(place: Place) -> None:
     """A recorder that still writes: the answer is that of the part read, and says so."""
-    reading, writing = os.pipe()
-    process = place.start(place.ingester(), stderr=writing)
-    os.close(writing)
-    with place.source.open("ab") as file:
-        while process.poll() is None:
-            file.write(b"x")
-            file.flush()
-    with os.fdopen(reading) as messages:
-        said = messages.read()
-    assert process.returncode == 0, said
-    assert "changed while it was read" in said
+    size = place.source.stat().st_size
+    writing = 'while :; do printf x; done >> "$0"'
+    recorder = subprocess.Popen(["sh", "-c", writing, place.source])
+    try:
+        wait_until(lambda: place.source.stat().st_size > size, "the recorder writes")
+        ended = place.finish(place.start(place.ingester()))
+    finally:
+        recorder.kill()
+        recorder.wait()
+    assert ended.returncode == 0, ended.stderr
+    assert "changed while it was read" in ended.stderr
 
 
 @pytest.mark.parametrize(
