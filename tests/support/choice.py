@@ -3,8 +3,8 @@
 
 A case belongs to one of eight parts by the hash of its name, and a commit has the part of its
 number in the history: any eight successive commits run every case. The same commit runs the same
-tests on every machine, at any time. What is always there: functions whose cases are cheap, all
-together, the recordings of `pairwise()`, and what is marked `core`.
+tests on every machine, at any time. What is always there: functions that tests/costs.txt does
+not name, the recordings of `pairwise()`, and what is marked `core`.
 """
 
 from __future__ import annotations

@@ -124,6 +124,7 @@ _LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+)\s", re.MULTILINE)
 _SYNTHETIC, _BLOCKED = "synthetic", "_blocked"
 PROBES = (f"{_SYSTEM}:{ENTRY}", f"{_SYSTEM}:{RETURN}")
 BLOCKED = (f"{_SYSTEM}:{_BLOCKED[1:]}",)
+_MISSED = f"hits of probes on {FUNCTION}() were missed: those calls are not known"
 DROPPED = "wake-ups of more tasks than there is room for: those waits are not known"
 _DROPPED = re.compile(r"^\s*Dropped: (\d+)$", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
@@ -349,11 +350,7 @@ def missed_facts(
     facts: dict[str, Any] = {}
     problems = []
     for key, count, told in (
-        (
-            "probe",
-            missed_count,
-            f"hits of probes on {FUNCTION}() were missed: those calls are not known",
-        ),
+        ("probe", missed_count, _MISSED),
         ("waits", _dropped_count, DROPPED),
     ):
         about_one = about.get(key) or {}
